@@ -1,0 +1,166 @@
+"""Where weights come from: a folder, a file, the Hugging Face Hub. Whatever the source, a `Classifier` comes out."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from pathlib import Path
+
+import safetensors.torch
+import torch
+
+from . import hub
+from .classifier import Classifier
+from .families import Checkpoint, Files, Json, describe
+from .key_maps import State, key_map_of, place_tokens, rename
+from .model import ViT
+from .refusals import NotAPlainViT, refuse_others
+
+# Names of the file that holds the weights, the first that exists counts.
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
+PICKLES = (".bin", ".pt", ".pth")
+MODEL_TYPE = "vit-explorer"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used, in a sentence that says why and what to do."""
+
+
+def load(source: str | Path, revision: str | None = None, token: str | None = None) -> Classifier:
+    """The classifier in a folder, in a file of weights, or on the Hugging Face Hub.
+
+    `source` is a path, or a Hub id such as "google/vit-base-patch16-224"; a path that exists comes first. `revision`
+    (branch, tag or commit) and `token` are for the Hub, which also knows you by `hf auth login`.
+    """
+    path = Path(source).expanduser()
+    if path.is_dir():
+        weights = _weights_in(path)
+    elif path.is_file():
+        weights = path
+    elif isinstance(source, Path) or not _may_be_hub_id(source):
+        raise CheckpointError(f"There is no file or folder {str(source)!r}: check the path.")
+    else:
+        weights = hub.fetch(source, WEIGHTS, revision, token)
+
+    try:
+        model, checkpoint = _read(weights)
+    except (CheckpointError, NotAPlainViT) as error:
+        raise CheckpointError(f"{source}: {error}") from error.__cause__
+    return Classifier(model.eval(), checkpoint.labels, checkpoint.preprocessing, str(source))
+
+
+def save(classifier: Classifier, folder: str | Path) -> None:
+    """Write a folder that `load` takes: model.safetensors and config.json."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    state = {name: tensor.contiguous() for name, tensor in classifier.model.state_dict().items()}
+    safetensors.torch.save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    config = {
+        "model_type": MODEL_TYPE,
+        "architecture": classifier.model.config.to_dict(),
+        "labels": classifier.labels,
+        "preprocessing": classifier.preprocessing.to_dict(),
+    }
+    (folder / "config.json").write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _may_be_hub_id(source: str) -> bool:
+    """Hub ids are "name" or "owner/name"; what ends like a file of weights is a path."""
+    return re.fullmatch(r"[\w.-]+(/[\w.-]+)?", source) is not None and not re.search(
+        r"\.(safetensors|bin|pth?|json)$|^\.", source
+    )
+
+
+def _weights_in(folder: Path) -> Path:
+    for name in WEIGHTS:
+        if (folder / name).is_file():
+            return folder / name
+    files = sorted(file for file in folder.iterdir() if file.suffix in (".safetensors", *PICKLES))
+    if len(files) == 1:
+        return files[0]
+    found = f"{len(files)} files of weights of other names" if files else "none"
+    raise CheckpointError(f"The folder {str(folder)!r} should hold {WEIGHTS[0]}, but there is {found}.")
+
+
+def _read(weights: Path) -> tuple[ViT, Checkpoint]:
+    """Weights and what lies beside them, turned into our shape; every parameter is accounted for."""
+    files = Files(
+        weights.name, _json(weights.with_name("config.json")), _json(weights.with_name("preprocessor_config.json"))
+    )
+    refuse_others((), files.config)
+    state = _state(weights)
+    refuse_others(state, {})
+    key_map = key_map_of(state)
+    if key_map is None:
+        raise NotAPlainViT("None of its parameters is a ViT's patch projection under a name that is known here.")
+
+    names = list(state)
+    state = rename(state, key_map)
+    checkpoint = describe(state, names, key_map, files)
+    if "position_embedding" in state:
+        state = place_tokens(state, checkpoint.config)
+    with torch.device("meta"):  # the shapes alone: the file brings the numbers
+        model = ViT(checkpoint.config)
+    _account(state, model)
+    model.load_state_dict({name: tensor.float() for name, tensor in state.items()}, assign=True)
+    return model, checkpoint
+
+
+def _account(state: State, model: ViT) -> None:
+    """Raise an error that lists what is missing, left over or of another shape, unless nothing is."""
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    problems = {
+        "missing": [f"{name} {shape}" for name, shape in expected.items() if name not in found],
+        "left over": [f"{name} {shape}" for name, shape in found.items() if name not in expected],
+        "of another shape": [
+            f"{name} {found[name]} instead of {shape}"
+            for name, shape in expected.items()
+            if found.get(name, shape) != shape
+        ],
+    }
+    listed = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems.items() if names)
+    if listed:
+        raise CheckpointError(f"The parameters do not fit a {model.config.name}. {listed[0].upper()}{listed[1:]}.")
+
+
+def _json(path: Path) -> Json:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, OSError) as error:
+        raise CheckpointError(f"{path.name} cannot be read ({error}): fetch or write it again.") from error
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path.name} must hold a JSON object.")
+    return content
+
+
+def _state(weights: Path) -> State:
+    """The tensors in the file, or in all the parts that an index names."""
+    if weights.name.endswith(".index.json"):
+        state: State = {}
+        for part in sorted(set(_json(weights)["weight_map"].values())):
+            state.update(_state(weights.with_name(part)))
+        return state
+    try:
+        if weights.suffix in PICKLES:
+            content = torch.load(weights, map_location="cpu", weights_only=True)
+        else:
+            content = safetensors.torch.load_file(weights)
+    except pickle.UnpicklingError as error:
+        raise CheckpointError(
+            f"{weights.name} holds more than plain tensors, and opening it could run code: ask for a safetensors file."
+        ) from error
+    except Exception as error:  # a damaged file makes both readers raise anything
+        hub.forget_if_damaged(weights)
+        raise CheckpointError(
+            f"{weights.name} is damaged or not a file of weights ({error}): fetch it again."
+        ) from error
+    for wrapper in ("model", "state_dict"):
+        if isinstance(content, dict) and isinstance(content.get(wrapper), dict):
+            content = content[wrapper]
+    if not isinstance(content, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in content.values()):
+        raise CheckpointError(f"{weights.name} holds something other than a model's parameters.")
+    return content

@@ -1,0 +1,260 @@
+"""The Vision Transformer, equation by equation.
+
+Dosovitskiy et al., "An Image is Worth 16x16 Words", ICLR 2021, arXiv 2010.11929. Shapes stand at the end of
+the line, in one alphabet: B batch, T tokens, N patches, D width, H heads, L layers, P patch size, R × C grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torchvision.ops import StochasticDepth
+
+from .config import ViTConfig
+from .stem import ResNetStem
+
+
+class PatchEmbedding(nn.Module):
+    """Cuts the image into P × P patches and projects each to D numbers: x_p E in Eq. 1.
+
+    A convolution whose kernel is its stride sees every patch once, so it is that projection. In the paper's
+    hybrid a ResNet goes first, and the patches are cut from its feature map.
+    """
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.stem = None if config.stem is None else ResNetStem(config.channels, config.stem)
+        channels = config.channels if self.stem is None else self.stem.channels
+        size = config.patch_size // config.stem_stride
+        self.projection = nn.Conv2d(channels, config.width, kernel_size=size, stride=size)
+
+    def forward(self, images: Tensor) -> Tensor:
+        if self.stem is not None:
+            images = self.stem(images)
+        patches = self.projection(images)  # B, D, R, C
+        return patches.flatten(2).transpose(1, 2)  # B, N, D
+
+
+class MultiheadSelfAttention(nn.Module):
+    """Every token asks every token: MSA of Eq. 2, written out in the paper's appendix A (Eq. 5 to 8)."""
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.heads = config.heads
+        self.qkv = nn.Linear(config.width, 3 * config.width, bias=config.qkv_bias)
+        self.out = nn.Linear(config.width, config.width)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, z: Tensor, record: bool = False) -> tuple[Tensor, Tensor | None]:
+        """The new tokens, and the attention (B, H, T, T) if it is to be recorded: its rows sum to 1."""
+        B, T, D = z.shape
+        q, k, v = self.qkv(z).view(B, T, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)  # each B, H, T, D/H
+
+        if record:
+            attention = (q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1)).softmax(dim=-1)  # B, H, T, T
+            z = attention @ v
+        else:
+            attention = None
+            z = F.scaled_dot_product_attention(q, k, v)
+
+        z = z.transpose(1, 2).reshape(B, T, D)
+        return self.dropout(self.out(z)), attention
+
+
+class MLPBlock(nn.Module):
+    """Two linear layers with a GELU between them, for each token alone: MLP of Eq. 3."""
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.fc1 = nn.Linear(config.width, config.mlp_width)
+        self.fc2 = nn.Linear(config.mlp_width, config.width)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, z: Tensor) -> Tensor:
+        z = self.dropout(F.gelu(self.fc1(z)))  # B, T, MLP width
+        return self.dropout(self.fc2(z))  # B, T, D
+
+
+class LayerScale(nn.Module):
+    """A learnt factor for each channel of a residual branch (Touvron et al., CaiT)."""
+
+    def __init__(self, width: int, initial: float):
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((width,), initial))
+
+    def forward(self, z: Tensor) -> Tensor:
+        return z * self.scale
+
+
+class TransformerEncoderBlock(nn.Module):
+    """One layer of the encoder: both residuals, the norm before each branch (Eq. 2 and 3)."""
+
+    def __init__(self, config: ViTConfig, layer: int):
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(config.width, eps=config.norm_eps)
+        self.attention = MultiheadSelfAttention(config)
+        self.mlp_norm = nn.LayerNorm(config.width, eps=config.norm_eps)
+        self.mlp = MLPBlock(config)
+
+        scaled = config.layer_scale is not None
+        self.attention_scale = LayerScale(config.width, config.layer_scale) if scaled else nn.Identity()
+        self.mlp_scale = LayerScale(config.width, config.layer_scale) if scaled else nn.Identity()
+        self.skip = StochasticDepth(config.stochastic_depth * layer / max(1, config.layers - 1), mode="row")
+
+    def forward(self, z: Tensor, record: bool = False) -> tuple[Tensor, Tensor | None]:
+        msa, attention = self.attention(self.attention_norm(z), record)
+        z = z + self.skip(self.attention_scale(msa))  # Eq. 2
+        z = z + self.skip(self.mlp_scale(self.mlp(self.mlp_norm(z))))  # Eq. 3
+        return z, attention
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What one forward pass showed: nothing of it stays in the model."""
+
+    logits: Tensor  # B, classes; the features where the model has no head
+    layers: tuple[int, ...]  # the layers whose attention was recorded, the first is 0
+    attention: tuple[Tensor, ...]  # for each of them: B, H, T, T
+    tokens: tuple[Tensor, ...]  # after each of the L layers: B, T, D
+
+
+class ViT(nn.Module):
+    """The whole model: image (B, channels, height, width) in, logits (B, classes) out.
+
+    Call it for the logits alone, on PyTorch's fused attention; call `record` to see inside.
+    """
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.config = config
+        self.patch_embedding = PatchEmbedding(config)
+        rows, columns = config.grid
+        D = config.width
+        self.class_token = nn.Parameter(torch.zeros(1, 1, D)) if config.class_token else None
+        self.distillation_token = nn.Parameter(torch.zeros(1, 1, D)) if config.distillation else None
+        self.register_tokens = nn.Parameter(torch.zeros(1, config.registers, D)) if config.registers else None
+        self.position_embedding = nn.Parameter(torch.zeros(1, config.placed_tokens + rows * columns, D))
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(TransformerEncoderBlock(config, layer) for layer in range(config.layers))
+        self.norm = nn.LayerNorm(D, eps=config.norm_eps)
+
+        features = 2 * D if config.pool == "class + mean" else D
+        self.head = nn.Linear(features, config.classes) if config.classes else nn.Identity()
+        self.distillation_head = None
+        if config.distillation_head:
+            self.distillation_head = nn.Linear(D, config.classes) if config.classes else nn.Identity()
+        self.apply(_initialise)
+
+    def forward(self, images: Tensor) -> Tensor:
+        z = self.embed(images)
+        for block in self.blocks:
+            z, _ = block(z)
+        return self.classify(z)
+
+    def record(self, images: Tensor, layers: Collection[int] | None = None) -> Recording:
+        """The same pass, keeping the tokens after each layer and the attention of `layers` (all by default).
+
+        Negative numbers count from the last layer. Layers not asked for take the fast path.
+        """
+        L = self.config.layers
+        wanted = range(L) if layers is None else layers
+        if wrong := [layer for layer in wanted if not -L <= layer < L]:
+            raise ValueError(f"There is no layer {wrong[0]}: this model has the layers 0 to {L - 1}.")
+        recorded = tuple(sorted({layer % L for layer in wanted}))
+
+        attentions, tokens = [], []
+        z = self.embed(images)
+        for layer, block in enumerate(self.blocks):
+            z, attention = block(z, record=layer in recorded)
+            tokens.append(z)
+            if attention is not None:
+                attentions.append(attention)
+        return Recording(self.classify(z), recorded, tuple(attentions), tuple(tokens))
+
+    def embed(self, images: Tensor) -> Tensor:
+        """Eq. 1: z_0, the patches with the class token before them, each with its position added."""
+        self.check_images(images)
+        grid = images.shape[-2] // self.config.patch_size, images.shape[-1] // self.config.patch_size
+        placed, patches = self.positions(grid)  # 1, 1, D and 1, N, D
+
+        z = [self.patch_embedding(images) + patches]  # B, N, D
+        if self.register_tokens is not None:
+            z.insert(0, self.register_tokens.expand(len(images), -1, -1))
+        if self.distillation_token is not None:
+            z.insert(0, (self.distillation_token + placed[:, 1:]).expand(len(images), -1, -1))
+        if self.class_token is not None:
+            z.insert(0, (self.class_token + placed[:, :1]).expand(len(images), -1, -1))
+        return self.dropout(torch.cat(z, dim=1))  # B, T, D
+
+    def positions(self, grid: tuple[int, int]) -> tuple[Tensor, Tensor]:
+        """The position embedding of the tokens before the patches, and of a grid of patches of any shape."""
+        placed, patches = self.position_embedding.tensor_split([self.config.placed_tokens], dim=1)
+        if grid != self.config.grid:
+            how = self.config.position_resampling
+            patches = patches.transpose(1, 2).unflatten(2, self.config.grid)  # 1, D, R, C
+            patches = F.interpolate(
+                patches,
+                size=grid,
+                mode="bicubic",
+                antialias=how == "antialias",
+                align_corners=how == "align corners",
+            )
+            patches = patches.flatten(2).transpose(1, 2)  # 1, N, D
+        return placed, patches
+
+    def pool(self, z: Tensor) -> Tensor:
+        """Eq. 4: what the head reads of the last layer's tokens. The class token, unless the checkpoint differs.
+
+        "mean": the norm of the patches' mean (timm). "mean of norm": the mean of their norms (big_vision).
+        "class + mean": both, side by side, normed first (DINOv2's linear classifier).
+        """
+        first = self.config.prefix_tokens
+        match self.config.pool:
+            case "mean":
+                return self.norm(z[:, first:].mean(dim=1))
+            case "mean of norm":
+                return self.norm(z[:, first:]).mean(dim=1)
+            case "class + mean":
+                z = self.norm(z)
+                return torch.cat([z[:, 0], z[:, first:].mean(dim=1)], dim=1)
+            case _:
+                return self.norm(z[:, 0])
+
+    def classify(self, z: Tensor) -> Tensor:
+        """The logits for a layer's tokens (B, T, D). DeiT's two heads are averaged."""
+        logits = self.head(self.pool(z))
+        if self.distillation_head is not None:
+            logits = (logits + self.distillation_head(self.norm(z[:, 1]))) / 2
+        return logits
+
+    def check_images(self, images: Tensor) -> None:
+        if images.ndim != 4:
+            raise ValueError(
+                f"The images must have the shape (batch, {self.config.channels}, height, width), "
+                f"not {tuple(images.shape)}: add a batch dimension to a single image with image[None]."
+            )
+        if images.shape[1] != self.config.channels:
+            raise ValueError(
+                f"The images have {images.shape[1]} channels, but this model takes {self.config.channels}: "
+                "convert them, for instance with image.convert('RGB') for three."
+            )
+        self.config.check_image(*images.shape[-2:])
+
+
+def _initialise(module: nn.Module) -> None:
+    """Truncated normal weights, zero biases and a zero head, as the paper's own code starts."""
+    if isinstance(module, nn.Linear):
+        nn.init.trunc_normal_(module.weight, std=0.02)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+    elif isinstance(module, ViT):
+        for token in (module.class_token, module.distillation_token, module.register_tokens, module.position_embedding):
+            if token is not None:
+                nn.init.trunc_normal_(token, std=0.02)
+        for head in (module.head, module.distillation_head):
+            if isinstance(head, nn.Linear):
+                nn.init.zeros_(head.weight)
