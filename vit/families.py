@@ -18,7 +18,7 @@ import torchvision
 from .config import ViTConfig
 from .images import Preprocessing
 from .key_maps import KeyMap, State
-from .refusals import NotAPlainViT
+from .refusals import SWIGLU, NotAPlainViT, refuse
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 HALF = (0.5, 0.5, 0.5)
@@ -62,16 +62,17 @@ def from_shapes(state: State, image_size: Any = None, **known: Any) -> ViTConfig
     projection = _shape(state, "patch_embedding.projection.weight")
     stem = _stem(state)
     width = known.get("width", projection[0])
-    head, classes = state.get("head.weight"), 0
-    if head is not None:
-        classes = head.shape[0]
+    head = state.get("head.weight")
+    mlp_width = _shape(state, "blocks.0.mlp.fc1.weight")[0]
+    if mlp_width == 2 * _shape(state, "blocks.0.mlp.fc2.weight")[1]:
+        refuse(SWIGLU)  # timm packs its gate and its values into one matrix of a plain name
     fields: Json = dict(
         patch_size=projection[2] * ViTConfig(stem=stem, patch_size=32, image_size=32).stem_stride,
         channels=projection[1] if stem is None else _shape(state, "patch_embedding.stem.conv.weight")[1],
-        classes=classes,
+        classes=0 if head is None else head.shape[0],
         layers=1 + max((int(name.split(".")[1]) for name in state if re.match(r"blocks\.\d+\.", name)), default=-1),
         width=width,
-        mlp_width=_shape(state, "blocks.0.mlp.fc1.weight")[0],
+        mlp_width=mlp_width,
         layer_scale=1.0 if "blocks.0.attention_scale.scale" in state else None,
         registers=state["register_tokens"].shape[1] if "register_tokens" in state else 0,
         class_token="class_token" in state,

@@ -90,8 +90,8 @@ class Preprocessing:
         """
         height, width = self._resized(size)
         crop_height, crop_width = self.crop or (height, width)
-        top = int(round((height - crop_height) / 2.0))
-        left = int(round((width - crop_width) / 2.0))
+        top = round((height - crop_height) / 2)
+        left = round((width - crop_width) / 2)
         x, y = size[0] / width, size[1] / height
         return left * x, top * y, (left + crop_width) * x, (top + crop_height) * y
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 
 class NotAPlainViT(ValueError):
@@ -52,7 +52,7 @@ OTHER_PARAMETERS = {
     r"[qk]_norm": "a ViT with norms on queries and keys",
     r"attns\.\d": "a ViT with parallel blocks",
     r"^(layers|stages|features)\.\d.*(blocks|downsample|block)": "a model built in stages, such as Swin or ConvNeXt",
-    r"^(text_model|vision_model|visual|model\.decoder|decoder_blocks)\.": "more than an image encoder, such as CLIP or MAE",
+    r"^(text_model|vision_model|visual|model\.decoder|decoder_blocks)\.": "more than an image encoder, such as CLIP",
     r"^layer\d\.\d": "a ResNet",
 }
 
@@ -76,4 +76,8 @@ def refuse_others(names: Iterable[str], config: dict[str, Any]) -> None:
         if kind is None and any(re.search(pattern, parameter) for parameter in names):
             kind = name
     if kind is not None:
-        raise NotAPlainViT(f"This is {kind}, not a plain ViT: choose a ViT, DeiT, DINO or DINOv2 checkpoint.")
+        refuse(kind)
+
+
+def refuse(kind: str) -> NoReturn:
+    raise NotAPlainViT(f"This is {kind}, not a plain ViT: choose a ViT, DeiT, DINO or DINOv2 checkpoint.")
