@@ -115,7 +115,7 @@ def from_timm(name: str, larger: tuple[int, int], labels: list[str] | None = Non
 
 
 def from_torchvision(pickled_name: str, old_names: bool = False, **made) -> Peer:
-    model = randomise(torchvision.models.VisionTransformer(num_layers=2, **made))
+    model = randomise(torchvision.models.VisionTransformer(**{"num_layers": 2, **made}))
     attentions: list[Tensor] = []
     for layer in model.encoder.layers:
         layer.self_attention.register_forward_pre_hook(

@@ -97,7 +97,13 @@ def _read(weights: Path) -> tuple[ViT, Checkpoint]:
 
     names = list(state)
     state = rename(state, key_map)
-    checkpoint = describe(state, names, key_map, files)
+    try:
+        checkpoint = describe(state, names, key_map, files)
+    except NotAPlainViT:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = f"it lacks {error}" if isinstance(error, KeyError) else error
+        raise CheckpointError(f"config.json does not describe a model that can be built: {reason}") from error
     if "position_embedding" in state:
         state = place_tokens(state, checkpoint.config)
     with torch.device("meta"):  # the shapes alone: the file brings the numbers

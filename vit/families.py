@@ -45,6 +45,10 @@ class Checkpoint:
     labels: list[str]
     preprocessing: Preprocessing
 
+    def __post_init__(self) -> None:
+        if len(self.labels) != self.config.classes:
+            raise ValueError(f"it has {len(self.labels)} labels for {self.config.classes} classes.")
+
 
 def describe(state: State, names: Collection[str], key_map: KeyMap, files: Files) -> Checkpoint:
     """The checkpoint whose parameters are `state` under our names, and were called `names` in the file."""
@@ -191,7 +195,7 @@ def _processor(processor: Json, kind: str, architecture: ViTConfig) -> Preproces
     if said["resample"] not in methods:
         raise ValueError(f"Resampling method {said['resample']} of preprocessor_config.json is not known here.")
     assert not isinstance(crop, int)
-    return Preprocessing(resize, crop, methods[said["resample"]], mean, std)  # type: ignore[arg-type]
+    return Preprocessing(resize, crop, methods[said["resample"]], mean, std, "torchvision")  # type: ignore[arg-type]
 
 
 def _size(size: Any, square: bool) -> int | tuple[int, int]:

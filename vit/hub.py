@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from huggingface_hub import constants, errors, hf_hub_download, try_to_load_from_cache
+from huggingface_hub import _CACHED_NO_EXIST, constants, errors, hf_hub_download, try_to_load_from_cache
 
 BESIDE_WEIGHTS = ("config.json", "preprocessor_config.json")
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class HubError(OSError):
@@ -27,62 +28,86 @@ def fetch(repo: str, weights: Sequence[str], revision: str | None = None, token:
     # Pinned to one commit once it is known, so that the files belong together.
     pinned = revision
     for name in BESIDE_WEIGHTS:
-        if (path := _download(repo, name, pinned, token)) is not None:
+        if (path := _download(repo, name, pinned, token, weights)) is not None:
             pinned = path.parent.name
     for name in weights:
-        if (path := _download(repo, name, pinned, token)) is not None:
+        if (path := _download(repo, name, pinned, token, weights)) is not None:
             pinned = path.parent.name
-            for part in _parts(path):
+            for part in _parts(repo, path):
                 if _download(repo, part, pinned, token) is None:
                     raise HubError(f"{repo} on the Hub lacks {part}, which its {name} names: it is incomplete.")
             return path
     raise HubError(f"{repo} on the Hub has none of {', '.join(weights)}: it holds no weights that can be loaded here.")
 
 
-def _parts(path: Path) -> list[str]:
+def _parts(repo: str, path: Path) -> list[str]:
     if not path.name.endswith(".index.json"):
         return []
-    return sorted(set(json.loads(path.read_text(encoding="utf-8"))["weight_map"].values()))
+    index = json.loads(path.read_text(encoding="utf-8"))
+    weight_map = index.get("weight_map") if isinstance(index, dict) else None
+    parts = set(weight_map.values()) if isinstance(weight_map, dict) else set()
+    if not parts or not all(isinstance(part, str) and re.fullmatch(r"[\w-][\w.-]*", part) for part in parts):
+        raise HubError(f"{path.name} of {repo} does not say which files hold the weights.")
+    return sorted(parts)
 
 
-def _download(repo: str, name: str, revision: str | None, token: str | None) -> Path | None:
-    """The file in the cache, None where the repository has no such file."""
-    was_cached = isinstance(try_to_load_from_cache(repo, name, revision=revision), str)
+def _download(
+    repo: str, name: str, revision: str | None, token: str | None, weights: Sequence[str] = ()
+) -> Path | None:
+    """The file in the cache, None where the repository has no such file.
+
+    Without a connection, None as well where the cache has any of `weights`: other programs leave out what they need
+    not.
+    """
     with _sentences(repo, revision):
+        cached = try_to_load_from_cache(repo, name, revision=revision)
+        if cached is _CACHED_NO_EXIST and _is_commit(revision):
+            return None
         try:
             path = Path(hf_hub_download(repo, name, revision=revision, token=token))
         except errors.LocalEntryNotFoundError:
-            if _has_snapshot(repo, revision):
-                return None  # offline, but other files of this checkpoint are in the cache
+            if any(isinstance(try_to_load_from_cache(repo, other, revision=revision), str) for other in weights):
+                return None
             raise
         except errors.EntryNotFoundError:
             return None
-    if not was_cached and forget_if_damaged(path):
-        raise HubError(f"{name} of {repo} arrived damaged and was removed from the cache: try again.")
+    # Large files are trusted once they have been checked, small ones are checked each time.
+    if (path.suffix == ".json" or not isinstance(cached, str)) and forget_if_damaged(path):
+        raise HubError(f"{name} of {repo} was damaged and has been removed from the cache: try again.")
     return path
 
 
-def _has_snapshot(repo: str, revision: str | None) -> bool:
-    return any(
-        isinstance(try_to_load_from_cache(repo, name, revision=revision), str)
-        for name in (*BESIDE_WEIGHTS, "model.safetensors", "pytorch_model.bin")
-    )
+def _is_commit(revision: str | None) -> bool:
+    return re.fullmatch(r"[0-9a-f]{40}", revision or "") is not None
 
 
 def forget_if_damaged(path: Path) -> bool:
-    """Remove a file of the Hub's cache whose content is not what its name says, so that it is fetched anew."""
-    blob = path.resolve()
-    if blob.parent.name != "blobs" or not re.fullmatch(r"[0-9a-f]{64}", blob.name):
+    """Remove a damaged file from the Hub's cache, so that it is fetched anew; leave all other files alone."""
+    # A link to the blob, which is called by its hash and may itself be a link to one that repositories share.
+    chain = [path]
+    while chain[-1].is_symlink():
+        chain.append(chain[-1].parent / chain[-1].readlink())
+    if len(chain) == 1 or chain[1].parent.name != "blobs" or _is_whole(path, chain[1].name):
         return False
+    for link in chain:
+        link.unlink(missing_ok=True)
+    return True
+
+
+def _is_whole(path: Path, name: str) -> bool:
+    """Whether the content fits the name of its blob: the sha256 of a large file; of a small one, it is not certain."""
+    if path.suffix == ".json":
+        try:
+            json.loads(path.read_bytes())
+        except ValueError:
+            return False
+    if not re.fullmatch(r"[0-9a-f]{64}", name):
+        return True
     digest = hashlib.sha256()
-    with blob.open("rb") as file:
+    with path.open("rb") as file:
         while piece := file.read(1 << 20):
             digest.update(piece)
-    if digest.hexdigest() == blob.name:
-        return False
-    path.unlink(missing_ok=True)
-    blob.unlink(missing_ok=True)
-    return True
+    return digest.hexdigest() == name
 
 
 @contextmanager
@@ -103,18 +128,23 @@ def _sentences(repo: str, revision: str | None) -> Iterator[None]:
     except errors.HFValidationError as error:
         raise HubError(f"{repo!r} is neither a file or folder here nor a Hub id such as 'owner/name'.") from error
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
+        if getattr(error.__cause__, "response", None) is not None:
+            raise HubError(_other_error(repo, error.__cause__)) from error
         reason = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else f"{constants.ENDPOINT} cannot be reached"
         raise HubError(
             f"{repo} is not in the cache and {reason}: connect, or load a folder or file that is here."
         ) from error
-    except OSError as error:
-        raise HubError(_os_error(repo, error)) from error
+    except (OSError, errors.HTTPError, RuntimeError) as error:  # the last are those of Xet, the Hub's large storage
+        raise HubError(_other_error(repo, error)) from error
 
 
-def _os_error(repo: str, error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+def _other_error(repo: str, error: BaseException) -> str:
+    if any(getattr(error, "errno", None) == full or f"(os error {full})" in str(error) for full in NO_SPACE):
         return f"No space is left in {constants.HF_HUB_CACHE} for {repo}: free some, or set HF_HOME to another disk."
     response = getattr(error, "response", None)
-    if response is not None:
-        return f"The Hub answered {response.status_code} for {repo}: try again later."
-    return f"{repo} could not be fetched whole ({error}): try again, what has arrived is kept."
+    if response is None:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        return f"{repo} could not be fetched whole ({reason}): try again."
+    if response.status_code in (401, 403):
+        return f"The Hub does not accept the token sent for {repo}: check HF_TOKEN, or run 'hf auth login'."
+    return f"The Hub answered {response.status_code} for {repo}: try again later."

@@ -25,6 +25,8 @@ def open_photo(photo: Photo) -> Image.Image:
         photo = _read(Path(photo))
     try:
         photo = ImageOps.exif_transpose(photo)
+        if photo.mode.startswith("I") and photo.convert("I").getextrema()[1] > 255:  # 16 bits: Pillow would clip
+            photo = photo.convert("I").point(lambda value: value / 256).convert("L")
         if photo.has_transparency_data:
             photo = photo.convert("RGBA")
             white = Image.new("RGBA", photo.size, "white")
@@ -56,7 +58,8 @@ class Preprocessing:
     """Resize, crop and normalise a photo the way a checkpoint was trained.
 
     `resize` is the length of the shorter side, or (height, width) to squash the photo into; `crop` is the
-    (height, width) then cut from the middle, None for all of it.
+    (height, width) then cut from the middle, None for all of it. `resize_by` is who resizes: the two round
+    differently, by a grey level here and there, and a checkpoint is to see what it was trained on.
     """
 
     resize: int | tuple[int, int]
@@ -64,6 +67,7 @@ class Preprocessing:
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bicubic"
     mean: tuple[float, ...] = (0.5, 0.5, 0.5)
     std: tuple[float, ...] = (0.5, 0.5, 0.5)
+    resize_by: Literal["pillow", "torchvision"] = "pillow"
 
     def __post_init__(self) -> None:
         for field in ("resize", "crop", "mean", "std"):  # JSON has lists
@@ -72,15 +76,18 @@ class Preprocessing:
 
     def __call__(self, photo: Photo) -> Tensor:
         """The photo as a tensor (3, height, width), normalised."""
-        pixels = transforms.pil_to_tensor(self.view(photo))
+        pixels = transforms.pil_to_tensor(self.view(photo))  # 3, height, width
         # A plain division: multiplying by 1/255 differs from what others compute in the last bit.
         return transforms.normalize(pixels.to(torch.float32) / 255, list(self.mean), list(self.std))
 
     def view(self, photo: Photo) -> Image.Image:
         """What the model sees of the photo, as a picture."""
         photo = open_photo(photo)
-        height, width = self._resized(photo.size)
-        photo = transforms.resize(photo, [height, width], InterpolationMode(self.interpolation))
+        size, method = list(self._resized(photo.size)), InterpolationMode(self.interpolation)
+        if self.resize_by == "torchvision" and method != InterpolationMode.LANCZOS:
+            photo = transforms.to_pil_image(transforms.resize(transforms.pil_to_tensor(photo), size, method))
+        else:
+            photo = transforms.resize(photo, size, method)
         return photo if self.crop is None else transforms.center_crop(photo, list(self.crop))
 
     def box(self, size: tuple[int, int]) -> tuple[float, float, float, float]:
