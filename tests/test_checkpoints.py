@@ -48,6 +48,23 @@ def test_a_file_of_something_else(tmp_path, name, content):
         vit.load(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    "index, said",
+    [
+        ("{}", r"index\.json does not say which files hold the weights"),
+        (
+            '{"weight_map": {"norm.weight": "part-2.safetensors"}}',
+            r"part-2\.safetensors is missing: its index names it",
+        ),
+    ],
+)
+def test_an_index_that_leads_nowhere(folder, index, said):
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(vit.CheckpointError, match=said):
+        vit.load(folder)
+
+
 def test_a_pickle_never_runs_code(tmp_path):
     class Trap:
         def __reduce__(self):

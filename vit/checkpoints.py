@@ -146,23 +146,31 @@ def _json(path: Path) -> Json:
 def _state(weights: Path) -> State:
     """The tensors in the file, or in all the parts that an index names."""
     if weights.name.endswith(".index.json"):
-        state: State = {}
-        for part in sorted(set(_json(weights)["weight_map"].values())):
-            state.update(_state(weights.with_name(part)))
-        return state
+        parts = _json(weights).get("weight_map")
+        if not isinstance(parts, dict):
+            raise CheckpointError(f"{weights.name} does not say which files hold the weights.")
+        return {
+            name: tensor
+            for part in sorted(set(parts.values()))
+            for name, tensor in _state(weights.with_name(part)).items()
+        }
     try:
         if weights.suffix in PICKLES:
             content = torch.load(weights, map_location="cpu", weights_only=True)
         else:
             content = safetensors.torch.load_file(weights)
-    except pickle.UnpicklingError as error:
-        raise CheckpointError(
-            f"{weights.name} holds more than plain tensors, and opening it could run code: ask for a safetensors file."
-        ) from error
+    except FileNotFoundError:
+        raise CheckpointError(f"{weights.name} is missing: its index names it.") from None
     except Exception as error:  # a damaged file makes both readers raise anything
+        if isinstance(error, pickle.UnpicklingError) and not hub.forget_if_damaged(weights):
+            raise CheckpointError(
+                f"{weights.name} holds more than plain tensors, and opening it could run code: "
+                "ask for a safetensors file."
+            ) from error
         hub.forget_if_damaged(weights)
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise CheckpointError(
-            f"{weights.name} is damaged or not a file of weights ({error}): fetch it again."
+            f"{weights.name} is damaged or not a file of weights ({reason}): fetch it again."
         ) from error
     for wrapper in ("model", "state_dict"):
         if isinstance(content, dict) and isinstance(content.get(wrapper), dict):

@@ -7,13 +7,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from huggingface_hub import _CACHED_NO_EXIST, constants, errors, hf_hub_download, try_to_load_from_cache
 
 BESIDE_WEIGHTS = ("config.json", "preprocessor_config.json")
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class HubError(OSError):
@@ -45,10 +46,10 @@ def _parts(repo: str, path: Path) -> list[str]:
         return []
     index = json.loads(path.read_text(encoding="utf-8"))
     weight_map = index.get("weight_map") if isinstance(index, dict) else None
-    parts = set(weight_map.values()) if isinstance(weight_map, dict) else set()
+    parts = list(weight_map.values()) if isinstance(weight_map, dict) else []
     if not parts or not all(isinstance(part, str) and re.fullmatch(r"[\w-][\w.-]*", part) for part in parts):
         raise HubError(f"{path.name} of {repo} does not say which files hold the weights.")
-    return sorted(parts)
+    return sorted(set(parts))
 
 
 def _download(
@@ -56,8 +57,7 @@ def _download(
 ) -> Path | None:
     """The file in the cache, None where the repository has no such file.
 
-    Without a connection, None as well where the cache has any of `weights`: other programs leave out what they need
-    not.
+    Without a connection, None as well where the cache has any of `weights`: another program may have put them there.
     """
     with _sentences(repo, revision):
         cached = try_to_load_from_cache(repo, name, revision=revision)
@@ -71,8 +71,9 @@ def _download(
             raise
         except errors.EntryNotFoundError:
             return None
-    # Large files are trusted once they have been checked, small ones are checked each time.
-    if (path.suffix == ".json" or not isinstance(cached, str)) and forget_if_damaged(path):
+        # Large files are checked when they arrive, small ones each time.
+        damaged = (path.suffix == ".json" or not isinstance(cached, str)) and forget_if_damaged(path)
+    if damaged:
         raise HubError(f"{name} of {repo} was damaged and has been removed from the cache: try again.")
     return path
 
@@ -89,13 +90,14 @@ def forget_if_damaged(path: Path) -> bool:
         chain.append(chain[-1].parent / chain[-1].readlink())
     if len(chain) == 1 or chain[1].parent.name != "blobs" or _is_whole(path, chain[1].name):
         return False
-    for link in chain:
-        link.unlink(missing_ok=True)
+    with suppress(OSError):  # a cache that is not ours to change
+        for link in chain:
+            link.unlink(missing_ok=True)
     return True
 
 
 def _is_whole(path: Path, name: str) -> bool:
-    """Whether the content fits the name of its blob: the sha256 of a large file; of a small one, it is not certain."""
+    """Whether the content fits the blob's name, a large file's sha256; small files have a hash of another kind."""
     if path.suffix == ".json":
         try:
             json.loads(path.read_bytes())
@@ -128,23 +130,27 @@ def _sentences(repo: str, revision: str | None) -> Iterator[None]:
     except errors.HFValidationError as error:
         raise HubError(f"{repo!r} is neither a file or folder here nor a Hub id such as 'owner/name'.") from error
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        if getattr(error.__cause__, "response", None) is not None:
+        if isinstance(error.__cause__, errors.HfHubHTTPError):
             raise HubError(_other_error(repo, error.__cause__)) from error
         reason = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else f"{constants.ENDPOINT} cannot be reached"
         raise HubError(
             f"{repo} is not in the cache and {reason}: connect, or load a folder or file that is here."
         ) from error
-    except (OSError, errors.HTTPError, RuntimeError) as error:  # the last are those of Xet, the Hub's large storage
+    except (OSError, ValueError, RuntimeError, errors.HTTPError) as error:  # Xet, for large files, raises RuntimeError
         raise HubError(_other_error(repo, error)) from error
 
 
 def _other_error(repo: str, error: BaseException) -> str:
     if any(getattr(error, "errno", None) == full or f"(os error {full})" in str(error) for full in NO_SPACE):
         return f"No space is left in {constants.HF_HUB_CACHE} for {repo}: free some, or set HF_HOME to another disk."
+    if getattr(error, "errno", None) in NOT_WRITABLE:
+        return f"The cache {constants.HF_HUB_CACHE} cannot be written ({error}): set HF_HOME to a folder that can."
     response = getattr(error, "response", None)
     if response is None:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         return f"{repo} could not be fetched whole ({reason}): try again."
-    if response.status_code in (401, 403):
+    if response.status_code == 401:
         return f"The Hub does not accept the token sent for {repo}: check HF_TOKEN, or run 'hf auth login'."
+    if response.status_code == 403:
+        return f"The Hub does not let you read {repo}: check what your token permits, or run 'hf auth login'."
     return f"The Hub answered {response.status_code} for {repo}: try again later."

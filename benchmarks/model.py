@@ -1,0 +1,132 @@
+"""Our forward pass beside transformers', timm's and torchvision's, with the same weights, in one run.
+
+    python -m benchmarks.model
+
+Prints medians with their quartiles, and as ratios: ours to the fastest of the three; recording the attention of all
+layers and heads to not recording; and ONNX Runtime's float32 time of the same model to ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import platform
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import onnxruntime
+import timm
+import torch
+import torchvision
+import transformers
+from torch import Tensor, nn
+
+import vit
+from vit.key_maps import TIMM, TORCHVISION, rename
+from vit.memory import keep_freed_memory
+
+from .timing import side_by_side
+
+TIMM_NAMES = {"Ti/16": "vit_tiny_patch16_224", "B/16": "vit_base_patch16_224"}
+
+
+def models(variant: str) -> dict[str, nn.Module]:
+    """One set of random weights in four implementations."""
+    config = vit.ViTConfig.of(variant)
+    theirs = {
+        "timm": timm.create_model(TIMM_NAMES[variant]).eval(),
+        "torchvision": torchvision.models.VisionTransformer(
+            224, 16, config.layers, config.heads, config.width, config.mlp_width
+        ).eval(),
+        "transformers": transformers.ViTForImageClassification(
+            transformers.ViTConfig(
+                hidden_size=config.width,
+                num_hidden_layers=config.layers,
+                num_attention_heads=config.heads,
+                intermediate_size=config.mlp_width,
+                num_labels=config.classes,
+                layer_norm_eps=config.norm_eps,
+                attn_implementation="sdpa",
+            )
+        ).eval(),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        theirs["transformers"].save_pretrained(folder)
+        ours = vit.load(folder).model
+    state = ours.state_dict()
+    for library, key_map in (("timm", TIMM), ("torchvision", TORCHVISION)):
+        their_names = {
+            next(iter(rename({name: tensor}, key_map))): name for name, tensor in theirs[library].state_dict().items()
+        }
+        theirs[library].load_state_dict({their_names[name]: tensor for name, tensor in state.items()})
+    return {"ours": ours, **theirs}
+
+
+def onnx_session(model: nn.Module, images: Tensor, folder: Path) -> Callable[[], object]:
+    path = folder / f"{len(images)}.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(model, (images,), path, dynamo=True, verbose=False)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    given = {session.get_inputs()[0].name: images.numpy()}
+    answer = torch.from_numpy(session.run(None, given)[0])
+    torch.testing.assert_close(answer, model(images), rtol=0, atol=1e-4)
+    return lambda: session.run(None, given)
+
+
+@torch.inference_mode()
+def compare(variant: str, batch: int, rounds: int) -> str:
+    """One line of the table, and before it every time that was measured."""
+    found = models(variant)
+    images = torch.randn(batch, 3, 224, 224)
+    logits = found["ours"](images)
+    for library, model in found.items():
+        answer = model(images)
+        torch.testing.assert_close(getattr(answer, "logits", answer), logits, rtol=0, atol=1e-4, msg=library)
+
+    contenders = {name: (lambda model=model: model(images)) for name, model in found.items()}
+    contenders["recording"] = lambda: found["ours"].record(images)
+    timings = side_by_side(contenders, rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        # On its own: ONNX Runtime's threads keep spinning after a call and would slow down whoever comes next.
+        timings |= side_by_side({"ONNX Runtime": onnx_session(found["ours"], images, Path(folder))}, rounds)
+
+    for name, timing in timings.items():
+        print(f"  ViT-{variant}, batch {batch}: {name:13} {timing}", flush=True)
+    times = {name: timing.median for name, timing in timings.items()}
+    fastest = min(("timm", "torchvision", "transformers"), key=times.__getitem__)
+    return (
+        f"| ViT-{variant} | {batch} | {times['ours'] * 1e3:.1f} ms | {times['ours'] / times[fastest]:.2f} ({fastest}) "
+        f"| {times['recording'] / times['ours']:.2f} | {times['ours'] / times['ONNX Runtime']:.2f} |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=40, help="of ViT-Ti; ViT-B has a quarter (default: %(default)s)")
+    options = parser.parse_args()
+    kept = keep_freed_memory()
+    transformers.logging.disable_progress_bar()
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    torch.set_num_threads(min(2, os.cpu_count() or 1))
+    print(
+        f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}, "
+        f"timm {timm.__version__}, transformers {transformers.__version__}, torchvision {torchvision.__version__}, "
+        f"onnxruntime {onnxruntime.__version__}; freed memory kept: {'yes' if kept else 'no'}"
+    )
+    lines = []
+    for variant, share in (("Ti/16", 1), ("B/16", 4)):
+        for batch in (1, 8):
+            lines.append(compare(variant, batch, max(3, options.rounds // share)))
+    print("\n| model | batch | ours | ours ÷ fastest of the three | recording ÷ ours | ours ÷ ONNX Runtime |")
+    print("|---|---|---|---|---|---|")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Timing side by side: every contender once a round, so that a slow moment of the machine falls on all of them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one call, over the rounds."""
+
+    median: float
+    quarter: float  # a quarter of the rounds was faster
+    three_quarters: float
+
+    def __str__(self) -> str:
+        return f"{self.median * 1e3:7.1f} ms ({self.quarter * 1e3:.1f}–{self.three_quarters * 1e3:.1f})"
+
+
+def side_by_side(contenders: dict[str, Callable[[], object]], rounds: int, warm_up: int = 2) -> dict[str, Timing]:
+    """The time of each contender, called in turns, the order reversed every other round."""
+    for call in list(contenders.values()) * warm_up:
+        call()
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for number in range(rounds):
+        for name in sorted(contenders, reverse=number % 2 == 1):
+            start = time.perf_counter()
+            contenders[name]()
+            seconds[name].append(time.perf_counter() - start)
+    timings = {}
+    for name, measured in seconds.items():
+        quarter, median, three_quarters = statistics.quantiles(measured, n=4)
+        timings[name] = Timing(median, quarter, three_quarters)
+    return timings
