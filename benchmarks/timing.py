@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 from collections.abc import Callable
@@ -21,12 +22,14 @@ class Timing:
 
 
 def side_by_side(contenders: dict[str, Callable[[], object]], rounds: int, warm_up: int = 2) -> dict[str, Timing]:
-    """The time of each contender, called in turns, the order reversed every other round."""
+    """The time of each contender, called in turns, in another order every round: none always follows the same one."""
     for call in list(contenders.values()) * warm_up:
         call()
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(rounds):
-        for name in sorted(contenders, reverse=number % 2 == 1):
+    order, chance = list(contenders), random.Random(0)
+    for _ in range(rounds):
+        chance.shuffle(order)
+        for name in order:
             start = time.perf_counter()
             contenders[name]()
             seconds[name].append(time.perf_counter() - start)

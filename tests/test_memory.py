@@ -8,12 +8,13 @@ import resource, sys, torch
 from vit.memory import keep_freed_memory
 if sys.argv[1] == "keep":
     assert keep_freed_memory()
+def work():
+    blocks = [torch.ones(4, 1 << 20) for _ in range(4)]  # 16 MB each, freed together
 for _ in range(3):
-    torch.ones(4, 1 << 20), torch.ones(2, 1 << 20)
+    work()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(20):
-    blocks = [torch.ones(4, 1 << 20) for _ in range(4)]  # 16 MB each
-    del blocks
+    work()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
