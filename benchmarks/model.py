@@ -3,7 +3,7 @@
     python -m benchmarks.model
 
 Prints medians with their quartiles, and as ratios: ours to the fastest of the three; recording the attention of all
-layers and heads to not recording; and ONNX Runtime's float32 time of the same model to ours.
+layers and heads to not recording; and ours to ONNX Runtime's float32 time of the same model.
 """
 
 from __future__ import annotations

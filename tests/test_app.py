@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 from conftest import SKIMAGE, randomise
@@ -90,3 +92,15 @@ def test_the_client_library_gets_the_sentence(address, tmp_path):
     (tmp_path / "text.png").write_text("hello")
     with pytest.raises(AppError, match="is not a photo that can be read"):
         Client(address, verbose=False).predict(handle_file(str(tmp_path / "text.png")), api_name="/predict")
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [(["--port", "{port}"], "is not free"), (["--port", "0", "--model", "no/such/model"], "There is no file")],
+)
+def test_a_start_that_fails_ends_with_a_sentence(address, options, said):
+    port = address.rstrip("/").rpartition(":")[2]
+    options = [option.format(port=port) for option in options]
+    done = subprocess.run([sys.executable, app.__file__, *options], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("app.py: ") and said in done.stderr and done.stderr.count("\n") == 1

@@ -58,6 +58,22 @@ def test_a_model_without_a_classifier_gets_a_sentence(capsys, tmp_path, tiny_con
     assert "has no classifier, so it predicts nothing" in capsys.readouterr().err
 
 
+def test_an_unknown_variant_is_told_the_known_ones(capsys):
+    assert main(["summary", "B/17"]) == 1
+    assert "There is no variant 'B/17': write one of Ti, S, B, L, H" in capsys.readouterr().err
+
+
+def test_a_variant_has_no_weights_to_predict_with(capsys):
+    assert main(["predict", CAT, "--model", "B/16"]) == 1
+    assert capsys.readouterr().err.startswith("vit: B/16 is an architecture without weights")
+
+
+def test_a_reader_that_leaves_early_is_no_error(folder):
+    command = f"{sys.executable} -m vit predict {' '.join([CAT] * 300)} --model {folder} | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (CAT + "\n", "")
+
+
 @pytest.mark.parametrize("arguments", [[], ["predict"], ["predict", CAT, "--model", "x", "--top-k", "0"]])
 def test_wrong_arguments_show_the_usage(capsys, arguments):
     with pytest.raises(SystemExit) as stop:

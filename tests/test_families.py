@@ -35,9 +35,64 @@ def test_logits_and_all_attention_equal_theirs(pair, size):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-5)
 
 
-def test_there_is_a_label_for_each_class(pair):
-    _, ours = pair
-    assert len(ours.labels) == ours.model.config.classes
+@pytest.mark.parametrize(
+    "name, made",
+    [
+        ("vit_base_patch16_gap_224", {}),
+        ("vit_tiny_patch16_224", dict(num_heads=6)),
+        ("vit_tiny_patch16_224", dict(img_size=[128, 160])),
+        ("vit_tiny_patch16_224", dict(img_size=[128, 288])),
+        ("vit_tiny_patch16_224", dict(img_size=160)),
+        ("vit_tiny_patch16_224", dict(global_pool="avg", fc_norm=False)),
+        ("vit_tiny_patch16_224", dict(global_pool="avg", fc_norm=True)),
+        ("vit_tiny_patch16_224", dict(global_pool="token", fc_norm=True)),
+        ("vit_tiny_patch16_224", dict(global_pool="avg", class_token=False)),
+        ("vit_tiny_patch16_224", dict(reg_tokens=4)),
+        ("vit_tiny_patch16_224", dict(reg_tokens=4, no_embed_class=True)),
+        ("vit_tiny_patch16_224", dict(init_values=0.1, qkv_bias=False)),
+    ],
+)
+@torch.inference_mode()
+def test_timms_model_args_are_heeded(name, made, tmp_path):
+    model = randomise(timm.create_model(name, depth=2, **made))
+    timm.models.save_for_hf(model, tmp_path, model_args={**made, "depth": 2}, safe_serialization=True)
+    images = torch.randn(1, 3, *model.patch_embed.img_size)
+    torch.testing.assert_close(vit.load(tmp_path).model(images), model(images), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "made, said",
+    [
+        (dict(global_pool="max"), "a ViT whose head reads 'max'"),
+        (dict(act_layer="relu"), "its model_args set act_layer, which is not known here"),
+        (dict(global_pool="avg", pool_include_prefix=True), "its model_args set pool_include_prefix"),
+    ],
+)
+def test_timms_model_args_that_compute_something_else_are_refused(made, said, tmp_path):
+    model = timm.create_model("vit_tiny_patch16_224", depth=1, **made)
+    timm.models.save_for_hf(model, tmp_path, model_args=made, safe_serialization=True)
+    with pytest.raises(vit.CheckpointError, match=said):
+        vit.load(tmp_path)
+
+
+def test_an_old_timm_config_without_an_inner_one(tmp_path):
+    PEERS["timm/vit_tiny"]().save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    inner = config.pop("pretrained_cfg")
+    inner.pop("interpolation")
+    labels = [f"thing {number}" for number in range(1000)]
+    (tmp_path / "config.json").write_text(json.dumps({**config, **inner, "mean": [0.1, 0.2, 0.3], "labels": labels}))
+    loaded = vit.load(tmp_path)
+    assert loaded.preprocessing == vit.Preprocessing(248, (224, 224), "bicubic", (0.1, 0.2, 0.3))
+    assert loaded.labels == labels
+
+
+def test_nothing_in_a_config_is_as_if_it_were_not_there(tmp_path):
+    PEERS["google/vit"]().save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    nothing = dict.fromkeys(["id2label", "qkv_bias", "model_type", "num_channels"])
+    (tmp_path / "config.json").write_text(json.dumps({**config, **nothing, "patch_size": [8, 8]}))
+    assert vit.load(tmp_path).labels == ["class 0", "class 1", "class 2"]
 
 
 @pytest.mark.parametrize(
@@ -139,6 +194,33 @@ class TestEveryParameterIsAccountedFor:
     def test_another_shape(self, broken):
         with pytest.raises(vit.CheckpointError, match=r"Of another shape: norm\.bias \(63,\) instead of \(64,\)\."):
             broken(lambda state: state.update({"vit.layernorm.bias": torch.zeros(63)}))
+
+    @pytest.mark.parametrize("part", ["query", "key", "value"])
+    def test_another_shape_of_one_of_query_key_and_value(self, broken, part):
+        name = f"vit.encoder.layer.0.attention.attention.{part}.weight"
+        with pytest.raises(vit.CheckpointError, match=rf"left over: .*blocks\.0\.attention\.{part}\.weight \(64, 60\)"):
+            broken(lambda state: state.update({name: torch.zeros(64, 60)}))
+
+    @pytest.mark.parametrize(
+        "name, said",
+        [
+            (
+                "vit.embeddings.position_embeddings",
+                "'position_embedding' has the shape|position_embedding \\(5,\\) instead of",
+            ),
+            ("vit.embeddings.patch_embeddings.projection.weight", "'patch_embedding.projection.weight' has the shape"),
+            ("classifier.weight", "'head.weight' has the shape"),
+            ("vit.encoder.layer.0.output.dense.weight", "'blocks.0.mlp.fc2.weight' has the shape"),
+            ("vit.encoder.layer.0.intermediate.dense.weight", r"fc1\.weight \(5,\) instead of \(128, 64\)"),
+        ],
+    )
+    def test_another_number_of_dimensions(self, broken, name, said):
+        with pytest.raises(vit.CheckpointError, match=said):
+            broken(lambda state: state.update({name: torch.zeros(5)}))
+
+    def test_a_missing_matrix_of_the_mlp(self, broken):
+        with pytest.raises(vit.CheckpointError, match=r"Missing: blocks\.0\.mlp\.fc1\.weight \(128, 64\)\."):
+            broken(lambda state: state.pop("vit.encoder.layer.0.intermediate.dense.weight"))
 
     def test_all_at_once(self, broken):
         def change(state):

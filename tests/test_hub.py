@@ -215,7 +215,7 @@ def test_missing_shard(hub, files):
 @pytest.mark.parametrize("index", [{}, [], {"weight_map": {"a": ["b"]}}, {"weight_map": {"a": "../a.safetensors"}}])
 def test_index_that_names_no_files(hub, files, index):
     hub.commit(REPO, {"config.json": files["config.json"], f"{MODEL}.index.json": json.dumps(index).encode()})
-    assert refusal(REPO) == f"{MODEL}.index.json of {REPO} does not say which files hold the weights."
+    assert refusal(REPO) == f"{REPO} on the Hub: {MODEL}.index.json does not say which files hold the weights."
 
 
 def test_preprocessor_config_lies_beside_the_weights(hub, files):
@@ -241,7 +241,7 @@ def test_token(hub, monkeypatch, saved, xet, given_as):
 def test_unreachable_with_nothing_cached(hub):
     hub.stop()
     assert refusal(REPO) == (
-        f"{REPO} is not in the cache and {hub.url} cannot be reached: connect, or load a folder or file that is here."
+        f"{REPO} is not in the cache and {hub.url} cannot be reached: connect, or name a folder or file that is here."
     )
 
 
@@ -278,7 +278,7 @@ def test_connection_lost_before_the_weights(hub, monkeypatch, saved, offline):
         hub.stop()
     reason = "HF_HUB_OFFLINE is set" if offline else f"{hub.url} cannot be reached"
     assert refusal(REPO) == (
-        f"{REPO} is not in the cache and {reason}: connect, or load a folder or file that is here."
+        f"{REPO} is not in the cache and {reason}: connect, or name a folder or file that is here."
     )
 
 
@@ -293,7 +293,7 @@ def test_connection_lost_between_the_shards(hub, files):
 def test_offline(hub, monkeypatch, saved):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert refusal(REPO) == (
-        f"{REPO} is not in the cache and HF_HUB_OFFLINE is set: connect, or load a folder or file that is here."
+        f"{REPO} is not in the cache and HF_HUB_OFFLINE is set: connect, or name a folder or file that is here."
     )
     assert not hub.requests
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
@@ -461,7 +461,7 @@ def test_damaged_in_the_cache(hub, cache, saved, xet, length):
     hub.xet = xet
     damage(fetch(REPO, WEIGHTS), length)
     text = refusal(REPO, kind=vit.CheckpointError)
-    assert text.startswith(f"{REPO}: {MODEL} is damaged or not a file of weights (")
+    assert text.startswith(f"{REPO}: {MODEL} is not a file of weights, or is damaged (")
     assert not blobs(cache)
     hub.requests.clear()
     assert same(vit.load(REPO), saved)

@@ -1,5 +1,6 @@
 import io
 import json
+import random
 
 import numpy as np
 import pytest
@@ -30,7 +31,8 @@ def test_within_one_grey_level_of_transformers(name, photos, tmp_path):
     ours = vit.load(tmp_path).preprocessing
     theirs = transformers.AutoImageProcessor.from_pretrained(tmp_path)
     with_pillow = transformers.AutoImageProcessor.from_pretrained(tmp_path, backend="pil")  # off by 2 in a few pixels
-    for photo in photos:
+    # 383 - 224 is odd in a way that tells how the middle is rounded.
+    for photo in [*photos, photos[0].resize((640, 427)), photos[0].resize((427, 640)), photos[0].resize((403, 300))]:
         expected = torch.as_tensor(theirs(photo, return_tensors="pt")["pixel_values"][0])
         grey_levels = (ours(photo) - expected) * torch.tensor(ours.std)[:, None, None] * 255
         assert grey_levels.shape == expected.shape
@@ -152,6 +154,52 @@ def test_bad_photos_get_a_sentence(tmp_path, photos):
     for name, sentence in said.items():
         with pytest.raises(vit.PhotoError, match=sentence):
             open_photo(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "kind", ["JPEG", "PNG", "TIFF", "PPM", "WEBP", "GIF", "BMP", "DDS", "SGI", "AVIF", "TGA", "ICO"]
+)
+def test_damaged_photos_are_read_or_get_a_sentence(kind, photos, tmp_path):
+    exif = {"exif": b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12"} if kind == "JPEG" else {}
+    whole = encoded(photos[0].resize((40, 30)), kind, **exif).getvalue()
+    chance = random.Random(0)
+    for number in range(60):
+        damaged = bytearray(whole)
+        for _ in range(1 + number % 4):
+            damaged[chance.randrange(min(len(damaged), 400))] = chance.randrange(256)
+        (tmp_path / "photo").write_bytes(damaged[: chance.choice([len(damaged), len(damaged) // 2])])
+        try:
+            assert open_photo(tmp_path / "photo").mode == "RGB"
+        except vit.PhotoError as error:
+            assert str(error).endswith((".", "another.")) and "\n" not in str(error)
+
+
+@pytest.mark.parametrize("size", [(1, 65535), (1, 3000), (40000, 1)])
+def test_a_strip_is_not_blown_up(size):
+    with pytest.raises(vit.PhotoError, match="is too long and thin: crop it first"):
+        vit.Preprocessing(248, (224, 224))(Image.new("RGB", size))
+
+
+def test_a_photo_without_pixels():
+    with pytest.raises(vit.PhotoError, match="has no pixels"):
+        open_photo(Image.new("RGB", (0, 5)))
+
+
+def test_floats_from_nothing_to_one_keep_their_shades():
+    grey = Image.fromarray(np.array([[0.0, 0.5, 1.0]], np.float32))
+    assert [open_photo(grey).getpixel((x, 0))[0] for x in range(3)] == [0, 127, 255]
+
+
+def test_a_crop_larger_than_the_photo_is_padded_and_the_box_reaches_beyond():
+    how = vit.Preprocessing(20, (31, 31))
+    view = np.asarray(how.view(Image.new("RGB", (20, 20), "white")))
+    assert how.box((20, 20)) == (-5, -5, 26, 26)
+    assert view[5:25, 5:25].min() == 255 and view[:5].max() == 0 and view[25:].max() == 0
+
+
+def test_an_unknown_interpolation():
+    with pytest.raises(ValueError, match="interpolation is 'random', but must be one of nearest, bilinear"):
+        vit.Preprocessing(224, interpolation="random")
 
 
 def test_a_photo_with_too_many_pixels_is_not_opened(tmp_path, monkeypatch):

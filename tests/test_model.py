@@ -131,6 +131,23 @@ def test_recording_only_some_layers(tiny_config):
         model.record(IMAGE, layers=[4])
 
 
+def test_layers_may_come_from_a_generator(tiny_config):
+    model = randomise(ViT(tiny_config))
+    assert len(model.record(IMAGE, layers=(layer for layer in [1])).attention) == 1
+
+
+def test_half_precision_at_another_size(tiny_config):
+    model = randomise(ViT(ViTConfig(**{**tiny_config.to_dict(), "position_resampling": "antialias"}))).half()
+    assert model(torch.randn(1, 3, 48, 64).half()).dtype == torch.float16
+
+
+def test_the_model_can_be_exported_with_a_free_batch(tiny_config):
+    model = randomise(ViT(tiny_config))
+    program = torch.export.export(model, (IMAGE,), dynamic_shapes=({0: torch.export.Dim("batch")},))
+    images = torch.randn(5, 3, 32, 32)
+    torch.testing.assert_close(program.module()(images), model(images), rtol=0, atol=1e-5)
+
+
 def test_recording_leaves_nothing_behind(tiny_config):
     model = randomise(ViT(tiny_config))
 

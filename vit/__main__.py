@@ -6,25 +6,31 @@ import argparse
 import sys
 
 from . import summary
-from .checkpoints import CheckpointError, load
-from .config import PATCH_SIZES, VARIANTS, ViTConfig
-from .hub import HubError
+from .checkpoints import DEFAULT, CheckpointError, load
+from .config import VARIANTS, ViTConfig
+from .hub import HubError, quiet_hub
 from .images import PhotoError
 from .memory import keep_freed_memory
 
 MODEL_HELP = "a folder, a file of weights, or a Hub id such as google/vit-base-patch16-224"
-SENTENCES = (CheckpointError, HubError, PhotoError)  # errors that are written for the person at the keyboard
+SENTENCES = (HubError, ValueError)  # CheckpointError, PhotoError and wrong settings are ValueErrors: all are sentences
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code is 0 unless something was refused."""
     options = _parser().parse_args(arguments)
     keep_freed_memory()
+    quiet_hub()
     try:
         return options.run(options)
     except SENTENCES as error:
         print(f"vit: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # whoever read our output has had enough of it
+        sys.stdout = None  # type: ignore[assignment]
+        return 0
+    except KeyboardInterrupt:
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -37,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("predict", help="what the model sees in photos")
     command.add_argument("photos", metavar="PHOTO", nargs="+")
-    command.add_argument("--model", required=True, help=MODEL_HELP)
+    command.add_argument("--model", default=DEFAULT, help=f"{MODEL_HELP} (default: %(default)s)")
     command.add_argument("--revision", help="branch, tag or commit on the Hub")
     command.add_argument("--top-k", type=_positive, default=5, metavar="K", help="how many labels (default: 5)")
     command.set_defaults(run=_predict)
@@ -52,7 +58,7 @@ def _positive(text: str) -> int:
 
 def _summary(options: argparse.Namespace) -> int:
     variant, _, patch = options.model.partition("/")
-    if variant in VARIANTS and patch in map(str, PATCH_SIZES):
+    if variant in VARIANTS and patch.isdecimal():
         config = ViTConfig.of(options.model)
     else:
         config = load(options.model).model.config

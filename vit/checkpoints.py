@@ -12,6 +12,7 @@ import torch
 
 from . import hub
 from .classifier import Classifier
+from .config import VARIANTS
 from .families import Checkpoint, Files, Json, describe
 from .key_maps import State, key_map_of, place_tokens, rename
 from .model import ViT
@@ -21,23 +22,28 @@ from .refusals import NotAPlainViT, refuse_others
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 PICKLES = (".bin", ".pt", ".pth")
 MODEL_TYPE = "vit-explorer"
+DEFAULT = "timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k"
 
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be used, in a sentence that says why and what to do."""
 
 
-def load(source: str | Path, revision: str | None = None, token: str | None = None) -> Classifier:
+def load(source: str | Path = DEFAULT, revision: str | None = None, token: str | None = None) -> Classifier:
     """The classifier in a folder, in a file of weights, or on the Hugging Face Hub.
 
     `source` is a path, or a Hub id such as "google/vit-base-patch16-224"; a path that exists comes first. `revision`
     (branch, tag or commit) and `token` are for the Hub, which also knows you by `hf auth login`.
     """
     path = Path(source).expanduser()
+    if not str(source):
+        raise CheckpointError("No model was named: give a folder, a file, or a Hub id.")
     if path.is_dir():
         weights = _weights_in(path)
     elif path.is_file():
         weights = path
+    elif re.fullmatch(rf"({'|'.join(VARIANTS)})/\d+", str(source)):
+        raise CheckpointError(f"{source} is an architecture without weights: load a folder, a file, or a Hub id.")
     elif isinstance(source, Path) or not _may_be_hub_id(source):
         raise CheckpointError(f"There is no file or folder {str(source)!r}: check the path.")
     else:
@@ -46,7 +52,8 @@ def load(source: str | Path, revision: str | None = None, token: str | None = No
     try:
         model, checkpoint = _read(weights)
     except (CheckpointError, NotAPlainViT) as error:
-        raise CheckpointError(f"{source}: {error}") from error.__cause__
+        text = str(error)
+        raise CheckpointError(text if text.startswith(path.name) else f"{source}: {text}") from error.__cause__
     return Classifier(model.eval(), checkpoint.labels, checkpoint.preprocessing, str(source))
 
 
@@ -55,7 +62,8 @@ def save(classifier: Classifier, folder: str | Path) -> None:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     state = {name: tensor.contiguous() for name, tensor in classifier.model.state_dict().items()}
-    safetensors.torch.save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    # Not save_file, which makes a file that its owner alone can read.
+    (folder / "model.safetensors").write_bytes(safetensors.torch.save(state, metadata={"format": "pt"}))
     config = {
         "model_type": MODEL_TYPE,
         "architecture": classifier.model.config.to_dict(),
@@ -102,10 +110,9 @@ def _read(weights: Path) -> tuple[ViT, Checkpoint]:
     except NotAPlainViT:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = f"it lacks {error}" if isinstance(error, KeyError) else error
-        raise CheckpointError(f"config.json does not describe a model that can be built: {reason}") from error
-    if "position_embedding" in state:
-        state = place_tokens(state, checkpoint.config)
+        reason = f"config.json lacks {error}." if isinstance(error, KeyError) else error
+        raise CheckpointError(f"What the checkpoint says of itself cannot be built: {reason}") from error
+    state = place_tokens(state, checkpoint.config)
     with torch.device("meta"):  # the shapes alone: the file brings the numbers
         model = ViT(checkpoint.config)
     _account(state, model)
@@ -140,20 +147,17 @@ def _json(path: Path) -> Json:
         raise CheckpointError(f"{path.name} cannot be read ({error}): fetch or write it again.") from error
     if not isinstance(content, dict):
         raise CheckpointError(f"{path.name} must hold a JSON object.")
-    return content
+    return {key: value for key, value in content.items() if value is not None}
 
 
 def _state(weights: Path) -> State:
     """The tensors in the file, or in all the parts that an index names."""
     if weights.name.endswith(".index.json"):
-        parts = _json(weights).get("weight_map")
-        if not isinstance(parts, dict):
-            raise CheckpointError(f"{weights.name} does not say which files hold the weights.")
-        return {
-            name: tensor
-            for part in sorted(set(parts.values()))
-            for name, tensor in _state(weights.with_name(part)).items()
-        }
+        try:
+            parts = hub.parts(weights)
+        except ValueError as error:
+            raise CheckpointError(str(error)) from error
+        return {name: tensor for part in parts for name, tensor in _state(weights.with_name(part)).items()}
     try:
         if weights.suffix in PICKLES:
             content = torch.load(weights, map_location="cpu", weights_only=True)
@@ -169,9 +173,7 @@ def _state(weights: Path) -> State:
             ) from error
         hub.forget_if_damaged(weights)
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise CheckpointError(
-            f"{weights.name} is damaged or not a file of weights ({reason}): fetch it again."
-        ) from error
+        raise CheckpointError(f"{weights.name} is not a file of weights, or is damaged ({reason}).") from error
     for wrapper in ("model", "state_dict"):
         if isinstance(content, dict) and isinstance(content.get(wrapper), dict):
             content = content[wrapper]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 # layers, width D, MLP width, heads: Table 1 of the ViT paper; Ti and S as in DeiT.
 VARIANTS = {
@@ -14,6 +15,7 @@ VARIANTS = {
     "H": (32, 1280, 5120, 16),
 }
 PATCH_SIZES = (8, 14, 16, 32)
+LEAST = dict(patch_size=1, channels=1, classes=0, layers=1, width=1, mlp_width=1, heads=1, registers=0, norm_eps=0)
 
 Pool = Literal["class", "mean", "mean of norm", "class + mean"]
 PositionResampling = Literal["bicubic", "antialias", "align corners"]
@@ -67,16 +69,21 @@ class ViTConfig:
         return cls(**{**sizes, **options})
 
     def __post_init__(self) -> None:
-        if isinstance(self.image_size, int):
-            object.__setattr__(self, "image_size", (self.image_size, self.image_size))
-        else:
-            height, width = self.image_size
-            object.__setattr__(self, "image_size", (int(height), int(width)))
+        size = self.image_size if isinstance(self.image_size, Iterable) else (self.image_size, self.image_size)
+        object.__setattr__(self, "image_size", tuple(int(side) for side in size))
+        if len(self.image_size) != 2:  # type: ignore[arg-type]
+            raise ValueError(f"image_size is a number of pixels, or (height, width), not {self.image_size}.")
         if self.stem is not None:
             object.__setattr__(self, "stem", tuple(self.stem))
-        for field in ("patch_size", "channels", "layers", "width", "mlp_width", "heads"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} is {getattr(self, field)}, but must be at least 1.")
+        for field, least in LEAST.items():
+            if getattr(self, field) < least:
+                raise ValueError(f"{field} is {getattr(self, field)}, but must be at least {least}.")
+        for field in ("dropout", "stochastic_depth"):
+            if not 0 <= getattr(self, field) < 1:
+                raise ValueError(f"{field} is {getattr(self, field)}, but must be from 0 up to 1.")
+        for field, choices in (("pool", get_args(Pool)), ("position_resampling", get_args(PositionResampling))):
+            if getattr(self, field) not in choices:
+                raise ValueError(f"{field} is {getattr(self, field)!r}, but must be one of {', '.join(choices)}.")
         if self.width % self.heads:
             raise ValueError(
                 f"{self.heads} heads do not divide the width {self.width}: "

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from huggingface_hub import _CACHED_NO_EXIST, constants, errors, hf_hub_download, try_to_load_from_cache
+from huggingface_hub.utils import logging
 
 BESIDE_WEIGHTS = ("config.json", "preprocessor_config.json")
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
@@ -19,6 +20,11 @@ NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 class HubError(OSError):
     """The Hub could not give us a checkpoint, in a sentence that says why and what to do."""
+
+
+def quiet_hub() -> None:
+    """Let the client retry without a line for each try: what failed in the end is said in a sentence."""
+    logging.set_verbosity_error()
 
 
 def fetch(repo: str, weights: Sequence[str], revision: str | None = None, token: str | None = None) -> Path:
@@ -41,15 +47,23 @@ def fetch(repo: str, weights: Sequence[str], revision: str | None = None, token:
     raise HubError(f"{repo} on the Hub has none of {', '.join(weights)}: it holds no weights that can be loaded here.")
 
 
-def _parts(repo: str, path: Path) -> list[str]:
-    if not path.name.endswith(".index.json"):
-        return []
-    index = json.loads(path.read_text(encoding="utf-8"))
-    weight_map = index.get("weight_map") if isinstance(index, dict) else None
-    parts = list(weight_map.values()) if isinstance(weight_map, dict) else []
-    if not parts or not all(isinstance(part, str) and re.fullmatch(r"[\w-][\w.-]*", part) for part in parts):
-        raise HubError(f"{path.name} of {repo} does not say which files hold the weights.")
-    return sorted(set(parts))
+def _parts(repo: str, weights: Path) -> list[str]:
+    try:
+        return parts(weights) if weights.name.endswith(".index.json") else []
+    except ValueError as error:
+        raise HubError(f"{repo} on the Hub: {error}") from error
+
+
+def parts(index: Path) -> list[str]:
+    """The files beside an index (model.safetensors.index.json) that hold the weights."""
+    content = json.loads(index.read_text(encoding="utf-8"))
+    weight_map = content.get("weight_map") if isinstance(content, dict) else None
+    names = list(weight_map.values()) if isinstance(weight_map, dict) else []
+    if not names or not all(
+        isinstance(name, str) and re.fullmatch(r"[\w-][\w.-]*\.safetensors", name) for name in names
+    ):
+        raise ValueError(f"{index.name} does not say which files hold the weights.")
+    return sorted(set(names))
 
 
 def _download(
@@ -134,7 +148,7 @@ def _sentences(repo: str, revision: str | None) -> Iterator[None]:
             raise HubError(_other_error(repo, error.__cause__)) from error
         reason = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else f"{constants.ENDPOINT} cannot be reached"
         raise HubError(
-            f"{repo} is not in the cache and {reason}: connect, or load a folder or file that is here."
+            f"{repo} is not in the cache and {reason}: connect, or name a folder or file that is here."
         ) from error
     except (OSError, ValueError, RuntimeError, errors.HTTPError) as error:  # Xet, for large files, raises RuntimeError
         raise HubError(_other_error(repo, error)) from error

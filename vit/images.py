@@ -13,6 +13,8 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as transforms
 
 Photo = str | Path | Image.Image
+INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
+MOST_PIXELS = 50_000_000  # of a photo after resizing: a strip one pixel wide would become a giant
 
 
 class PhotoError(ValueError):
@@ -22,21 +24,27 @@ class PhotoError(ValueError):
 def open_photo(photo: Photo) -> Image.Image:
     """The photo, upright and in RGB; what is transparent lies on white."""
     if not isinstance(photo, Image.Image):
-        photo = _read(Path(photo))
+        photo = _read(photo)
+    if 0 in photo.size:
+        raise PhotoError("The photo has no pixels: choose another.")
     try:
         photo = ImageOps.exif_transpose(photo)
-        if photo.mode.startswith("I") and photo.convert("I").getextrema()[1] > 255:  # 16 bits: Pillow would clip
-            photo = photo.convert("I").point(lambda value: value / 256).convert("L")
+        if photo.mode[0] in "IF":  # more than 8 bits: Pillow would clip them
+            photo = photo.convert("F")
+            highest = photo.getextrema()[1]
+            scale = 255 if highest <= 1 else 1 / 256 if highest > 255 else 1
+            photo = photo.point(lambda value: value * scale).convert("L")
         if photo.has_transparency_data:
             photo = photo.convert("RGBA")
             white = Image.new("RGBA", photo.size, "white")
             photo = Image.alpha_composite(white, photo)
         return photo.convert("RGB")
-    except (OSError, SyntaxError) as error:
+    except Exception as error:  # Pillow's decoders raise anything
         raise PhotoError("The photo ends too early or is damaged: save it again, or choose another.") from error
 
 
-def _read(path: Path) -> Image.Image:
+def _read(name: str | Path) -> Image.Image:
+    path = Path(name)
     try:
         with Image.open(path) as photo:
             photo.load()
@@ -49,7 +57,7 @@ def _read(path: Path) -> Image.Image:
         raise PhotoError(f"{path.name!r} is not a photo that can be read: save it as JPEG, PNG or WebP.") from None
     except Image.DecompressionBombError:
         raise PhotoError(f"{path.name!r} has too many pixels to open safely: make it smaller.") from None
-    except (OSError, SyntaxError) as error:
+    except Exception as error:  # Pillow's decoders raise anything
         raise PhotoError(f"{path.name!r} could not be read, it may be damaged ({error}): choose another.") from error
 
 
@@ -58,21 +66,25 @@ class Preprocessing:
     """Resize, crop and normalise a photo the way a checkpoint was trained.
 
     `resize` is the length of the shorter side, or (height, width) to squash the photo into; `crop` is the
-    (height, width) then cut from the middle, None for all of it. `resize_by` is who resizes: the two round
-    differently, by a grey level here and there, and a checkpoint is to see what it was trained on.
+    (height, width) then cut from the middle, None for all of it. `rounding` is whose: transformers and timm differ by a
+    grey level here and there and by a pixel in where the middle is, and a checkpoint is to see what it was trained on.
     """
 
     resize: int | tuple[int, int]
     crop: tuple[int, int] | None = None
-    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bicubic"
+    interpolation: str = "bicubic"  # one of INTERPOLATIONS
     mean: tuple[float, ...] = (0.5, 0.5, 0.5)
     std: tuple[float, ...] = (0.5, 0.5, 0.5)
-    resize_by: Literal["pillow", "torchvision"] = "pillow"
+    rounding: Literal["timm", "transformers"] = "timm"
 
     def __post_init__(self) -> None:
         for field in ("resize", "crop", "mean", "std"):  # JSON has lists
             if isinstance(value := getattr(self, field), list):
                 object.__setattr__(self, field, tuple(value))
+        if self.interpolation not in INTERPOLATIONS:
+            raise ValueError(
+                f"interpolation is {self.interpolation!r}, but must be one of {', '.join(INTERPOLATIONS)}."
+            )
 
     def __call__(self, photo: Photo) -> Tensor:
         """The photo as a tensor (3, height, width), normalised."""
@@ -83,12 +95,16 @@ class Preprocessing:
     def view(self, photo: Photo) -> Image.Image:
         """What the model sees of the photo, as a picture."""
         photo = open_photo(photo)
-        size, method = list(self._resized(photo.size)), InterpolationMode(self.interpolation)
-        if self.resize_by == "torchvision" and method != InterpolationMode.LANCZOS:
-            photo = transforms.to_pil_image(transforms.resize(transforms.pil_to_tensor(photo), size, method))
+        height, width = self._resized(photo.size)
+        if height * width > MOST_PIXELS:
+            raise PhotoError(f"The photo, {photo.width} × {photo.height} pixels, is too long and thin: crop it first.")
+        method = InterpolationMode(self.interpolation)
+        if self.rounding == "transformers" and method != InterpolationMode.LANCZOS:  # which tensors cannot do
+            photo = transforms.to_pil_image(transforms.resize(transforms.pil_to_tensor(photo), [height, width], method))
         else:
-            photo = transforms.resize(photo, size, method)
-        return photo if self.crop is None else transforms.center_crop(photo, list(self.crop))
+            photo = transforms.resize(photo, [height, width], method)
+        left, top, crop_width, crop_height = self._crop(width, height)
+        return photo.crop((left, top, left + crop_width, top + crop_height))  # black where it reaches beyond
 
     def box(self, size: tuple[int, int]) -> tuple[float, float, float, float]:
         """The part of a photo of `size` (width, height) that the model sees: left, top, right, bottom.
@@ -96,9 +112,7 @@ class Preprocessing:
         In the photo's own pixels. It reaches beyond the photo where a crop larger than the photo is padded.
         """
         height, width = self._resized(size)
-        crop_height, crop_width = self.crop or (height, width)
-        top = round((height - crop_height) / 2)
-        left = round((width - crop_width) / 2)
+        left, top, crop_width, crop_height = self._crop(width, height)
         x, y = size[0] / width, size[1] / height
         return left * x, top * y, (left + crop_width) * x, (top + crop_height) * y
 
@@ -109,6 +123,17 @@ class Preprocessing:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def _crop(self, width: int, height: int) -> tuple[int, int, int, int]:
+        """Left, top, width and height of what is cut from the middle of a resized photo."""
+        crop_height, crop_width = self.crop or (height, width)
+        return self._middle(width - crop_width), self._middle(height - crop_height), crop_width, crop_height
+
+    def _middle(self, spare: int) -> int:
+        """Where to cut when there are so many pixels to spare; where they are wanting, the odd one goes last."""
+        if spare < 0:
+            return -(-spare // 2)
+        return spare // 2 if self.rounding == "transformers" else round(spare / 2)
 
     def _resized(self, size: tuple[int, int]) -> tuple[int, int]:
         """(height, width) after resizing a photo of (width, height)."""

@@ -142,7 +142,9 @@ def _our_name(name: str, key_map: KeyMap) -> str:
 def _join_qkv(state: State) -> State:
     for name in [name for name in state if ".attention.query." in name]:
         parts = [name.replace(".query.", f".{part}.") for part in ("query", "key", "value")]
-        if all(part in state for part in parts):
+        if len({state[part].shape[1:] for part in parts if part in state}) == 1 and all(
+            part in state for part in parts
+        ):
             state[name.replace(".query.", ".qkv.")] = torch.cat([state.pop(part) for part in parts])
     return state
 
@@ -154,7 +156,9 @@ def place_tokens(state: State, config: ViTConfig) -> State:
     has none for the class token (DeiT III) it becomes zero; where it has one for registers, it is added to them.
     """
     rows, columns = config.grid
-    positions = state["position_embedding"]
+    positions = state.get("position_embedding")
+    if positions is None or positions.ndim != 3:
+        return state  # to be reported as missing, or of another shape
     extra = positions.shape[1] - rows * columns
     if extra == 0 and config.placed_tokens:
         zeros = positions.new_zeros(1, config.placed_tokens, positions.shape[2])

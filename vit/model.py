@@ -6,7 +6,7 @@ the line, in one alphabet: B batch, T tokens, N patches, D width, H heads, L lay
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -155,13 +155,13 @@ class ViT(nn.Module):
             z, _ = block(z)
         return self.classify(z)
 
-    def record(self, images: Tensor, layers: Collection[int] | None = None) -> Recording:
+    def record(self, images: Tensor, layers: Iterable[int] | None = None) -> Recording:
         """The same pass, keeping the tokens after each layer and the attention of `layers` (all by default).
 
         Negative numbers count from the last layer. Layers not asked for take the fast path.
         """
         L = self.config.layers
-        wanted = range(L) if layers is None else layers
+        wanted = range(L) if layers is None else tuple(layers)
         if wrong := [layer for layer in wanted if not -L <= layer < L]:
             raise ValueError(f"There is no layer {wrong[0]}: this model has the layers 0 to {L - 1}.")
         recorded = tuple(sorted({layer % L for layer in wanted}))
@@ -180,14 +180,15 @@ class ViT(nn.Module):
         self.check_images(images)
         grid = images.shape[-2] // self.config.patch_size, images.shape[-1] // self.config.patch_size
         placed, patches = self.positions(grid)  # 1, 1, D and 1, N, D
+        B = images.shape[0]
 
         z = [self.patch_embedding(images) + patches]  # B, N, D
         if self.register_tokens is not None:
-            z.insert(0, self.register_tokens.expand(len(images), -1, -1))
+            z.insert(0, self.register_tokens.expand(B, -1, -1))
         if self.distillation_token is not None:
-            z.insert(0, (self.distillation_token + placed[:, 1:]).expand(len(images), -1, -1))
+            z.insert(0, (self.distillation_token + placed[:, 1:]).expand(B, -1, -1))
         if self.class_token is not None:
-            z.insert(0, (self.class_token + placed[:, :1]).expand(len(images), -1, -1))
+            z.insert(0, (self.class_token + placed[:, :1]).expand(B, -1, -1))
         return self.dropout(torch.cat(z, dim=1))  # B, T, D
 
     def positions(self, grid: tuple[int, int]) -> tuple[Tensor, Tensor]:
@@ -197,13 +198,13 @@ class ViT(nn.Module):
             how = self.config.position_resampling
             patches = patches.transpose(1, 2).unflatten(2, self.config.grid)  # 1, D, R, C
             patches = F.interpolate(
-                patches,
+                patches.float(),  # half precision has no bicubic on every device
                 size=grid,
                 mode="bicubic",
                 antialias=how == "antialias",
                 align_corners=how == "align corners",
             )
-            patches = patches.flatten(2).transpose(1, 2)  # 1, N, D
+            patches = patches.to(placed.dtype).flatten(2).transpose(1, 2)  # 1, N, D
         return placed, patches
 
     def pool(self, z: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ OTHER_TYPES = {
     "dinov3_vit": "a DINOv3 model, with rotary positions",
     "vit_mae": "a masked autoencoder (ViT-MAE), with a decoder",
     "vit_msn": "a ViT-MSN",
-    "vit_hybrid": "a hybrid in transformers' own layout; timm's hybrids load",
+    "vit-hybrid": "a hybrid as transformers stores it (timm's load)",
     "convnext": "a ConvNeXt",
     "resnet": "a ResNet",
 }
@@ -61,8 +61,8 @@ def refuse_others(names: Iterable[str], config: dict[str, Any]) -> None:
     """Raise `NotAPlainViT`, naming what it is, unless config and parameter names are those of a plain ViT."""
     kind = None
     model_type, architecture = config.get("model_type"), config.get("architecture")
-    if model_type is not None and model_type not in (*TRANSFORMERS_TYPES, "vit-explorer"):
-        kind = OTHER_TYPES.get(model_type, "another kind of model") + f" (model_type {model_type!r})"
+    if model_type is not None and str(model_type) not in (*TRANSFORMERS_TYPES, "vit-explorer"):
+        kind = OTHER_TYPES.get(str(model_type), "another kind of model") + f" (model_type {model_type!r})"
     elif config.get("use_swiglu_ffn"):
         kind = SWIGLU
     elif isinstance(architecture, str):
