@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import torch
 from torch import Tensor
 
-from .explanation import Explanation
+from .explanation import Explanation, Gradients
 from .images import Photo, Preprocessing, open_photo
 from .model import ViT
 
@@ -27,29 +28,43 @@ class Classifier:
                 f"{self.name or 'This checkpoint'} has no classifier, so it predicts nothing: "
                 "use explain to see what it looks at, or load a checkpoint with labels."
             )
+        if top_k < 1:
+            raise ValueError(f"top_k is {top_k}, but must be at least 1.")
         probabilities = self.model(self._batch(image))[0].softmax(dim=-1)
         best = probabilities.topk(min(top_k, len(self.labels)))
         return [(self.labels[index], value) for value, index in zip(best.values.tolist(), best.indices.tolist())]
 
-    @torch.inference_mode()
     def explain(self, image: Photo) -> Explanation:
         """What the model sees in the photo: probabilities, and the attention of every layer and head."""
         photo = open_photo(image)
         images = self._batch(photo)
-        recording = self.model.record(images)
-        logits = recording.logits[0]
+        with torch.inference_mode():
+            recording = self.model.record(images)
+            tokens = torch.cat(recording.tokens)  # L, T, D
+            logits = self.model.classify(tokens)  # each layer's tokens as if they were the last's: L, classes
         config = self.model.config
         return Explanation(
-            probabilities=logits.softmax(dim=-1) if self.labels else logits.new_empty(0),
+            probabilities=recording.logits[0].softmax(dim=-1) if self.labels else logits.new_empty(0),
             attention=torch.cat(recording.attention),
-            tokens=torch.cat(recording.tokens),
+            tokens=tokens,
+            lens=logits.softmax(dim=-1) if self.labels else logits.new_empty(len(tokens), 0),
             grid=(images.shape[-2] // config.patch_size, images.shape[-1] // config.patch_size),
             prefix=("class",) * config.class_token
             + ("distillation",) * config.distillation
             + tuple(f"register {number + 1}" for number in range(config.registers)),
             box=self.preprocessing.box(photo.size),
             labels=self.labels,
+            patch_size=config.patch_size,
+            backward=lru_cache(maxsize=4)(partial(self._backward, images)),
         )
+
+    @torch.enable_grad()
+    def _backward(self, images: Tensor, index: int) -> Gradients:
+        """How a class's logit changes with the attention and the tokens. No gradient stays in the model."""
+        recording = self.model.record(images.detach().requires_grad_())
+        count = len(recording.attention)
+        gradients = torch.autograd.grad(recording.logits[0, index], recording.attention + recording.tokens)
+        return Gradients(torch.cat(gradients[:count]), torch.cat(gradients[count:]))
 
     def _batch(self, image: Photo) -> Tensor:
         weight = self.model.patch_embedding.projection.weight

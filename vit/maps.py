@@ -1,0 +1,145 @@
+"""Where the model looks, as pure functions on tensors: each names the paper it comes from.
+
+Shapes: L layers, H heads, T tokens, N patches, D width, R × C grid. Before the patches come `prefix` other tokens: the
+class token first, where there is one, then registers. Row t of an attention says what token t looks at.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Heads = Literal["mean", "max"] | int
+
+
+def to_grid(values: Tensor, prefix: int, grid: tuple[int, int]) -> Tensor:
+    """Of values for all tokens (…, T) those of the patches, in their places (…, R, C)."""
+    return values[..., prefix:].unflatten(-1, grid)
+
+
+def fuse_heads(attention: Tensor, heads: Heads = "mean") -> Tensor:
+    """All heads of an attention (…, H, T, T) in one (…, T, T): their mean, their maximum, or one of them."""
+    if heads == "mean":
+        return attention.mean(dim=-3)
+    if heads == "max":
+        return attention.amax(dim=-3)
+    count = attention.shape[-3]
+    if not isinstance(heads, int) or not -count <= heads < count:
+        raise ValueError(f"There is no head {heads!r}: use 'mean', 'max' or a number from 0 to {count - 1}.")
+    return attention.select(-3, heads)
+
+
+def looks_at(attention: Tensor, token: int) -> Tensor:
+    """What a token looks at: its row of the attention (…, T, T), which sums to 1."""
+    return attention[..., token, :]
+
+
+def looked_at_by(attention: Tensor, token: int) -> Tensor:
+    """Who looks at a token, and how much: its column of the attention (…, T, T)."""
+    return attention[..., :, token]
+
+
+def rollout(attention: Tensor, discard: float = 0.0, start: int = 0) -> Tensor:
+    """Attention rollout (Abnar & Zuidema, arXiv 2005.00928): how much of each input token is in each token.
+
+    From one attention for each layer (L, T, T), after each layer from `start` on (L - start, T, T). The residual counts
+    as looking at oneself with weight one half. `discard` is the share of the weakest links of each row that is cut, the
+    rest being normalised again, so that every row sums to 1 at every step.
+    """
+    if not 0 <= discard < 1:
+        raise ValueError(f"discard is the share of links to cut, from 0 up to but not including 1, not {discard}.")
+    attention = attention[start:]
+    if discard:
+        attention = _keep_strongest(attention, discard)
+    identity = torch.eye(attention.shape[-1], dtype=attention.dtype, device=attention.device)
+    rolled, steps = identity, []
+    for layer in (attention + identity) / 2:
+        rolled = layer @ rolled  # T, T
+        steps.append(rolled)
+    return torch.stack(steps)
+
+
+def _keep_strongest(attention: Tensor, discard: float) -> Tensor:
+    cut = int(attention.shape[-1] * discard)
+    weakest = attention.argsort(dim=-1)[..., :cut]
+    attention = attention.scatter(-1, weakest, 0.0)
+    return attention / attention.sum(dim=-1, keepdim=True)
+
+
+def gradient_attention(attention: Tensor, gradients: Tensor) -> Tensor:
+    """Gradient × attention in each layer (L, T, T): the links that speak for the class, the mean of the heads.
+
+    `gradients` are the class's logit's, by the attention (L, H, T, T). The step from one layer to the next in Chefer et
+    al., arXiv 2103.15679, Eq. 5.
+    """
+    return (gradients * attention).clamp(min=0).mean(dim=-3)
+
+
+def relevance(attention: Tensor, gradients: Tensor, start: int = 0) -> Tensor:
+    """Relevance of each input token to a class, after each layer (L - start, T, T).
+
+    The gradient-weighted rollout for self-attention of Chefer et al., "Generic Attention-model Explainability", ICCV
+    2021, arXiv 2103.15679, Eq. 6, without the identity it starts from: that would show every token as relevant to
+    itself.
+    """
+    weighted = gradient_attention(attention, gradients)[start:]
+    identity = torch.eye(weighted.shape[-1], dtype=weighted.dtype, device=weighted.device)
+    relevant, steps = identity, []
+    for layer in weighted:
+        relevant = relevant + layer @ relevant  # T, T
+        steps.append(relevant - identity)
+    return torch.stack(steps)
+
+
+def grad_cam(tokens: Tensor, gradients: Tensor) -> Tensor:
+    """Grad-CAM (Selvaraju et al., arXiv 1610.02391) on patch tokens (N, D) and the logit's gradients by them: (N,)."""
+    weights = gradients.mean(dim=0)  # D
+    return (tokens @ weights).clamp(min=0)
+
+
+def attention_distance(attention: Tensor, prefix: int, grid: tuple[int, int], patch_size: int) -> Tensor:
+    """How far each head looks on average, in pixels of the model's image (L, H): the ViT paper's Figure 7, right.
+
+    From patch to patch, between their middles; looking at other tokens does not count.
+    """
+    rows, columns = torch.meshgrid(*(torch.arange(side, dtype=attention.dtype) for side in grid), indexing="ij")
+    places = torch.stack([rows.flatten(), columns.flatten()], dim=1) * patch_size  # N, 2
+    distances = torch.cdist(places, places).to(attention.device)  # N, N
+    patches = attention[..., prefix:, prefix:]
+    patches = patches / patches.sum(dim=-1, keepdim=True)
+    return (patches * distances).sum(dim=-1).mean(dim=-1)
+
+
+def entropy(attention: Tensor) -> Tensor:
+    """How widely each head spreads its look, in bits, the mean of all tokens (L, H): 0 for a single token."""
+    return torch.special.entr(attention).sum(dim=-1).mean(dim=-1) / torch.log(torch.tensor(2.0))
+
+
+def position_similarity(positions: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Cosine of each patch's position embedding (N, D) with all others' (R, C, R, C): the paper's Figure 7, middle."""
+    unit = torch.nn.functional.normalize(positions, dim=-1)
+    return (unit @ unit.T).unflatten(1, grid).unflatten(0, grid)
+
+
+def filter_components(filters: Tensor, count: int = 28) -> Tensor:
+    """The first principal components of the patch filters (D, 3, P, P), each as a tile (3, P, P) from 0 to 1.
+
+    The paper's Figure 7, left.
+    """
+    flat = filters.flatten(1)
+    _, _, components = torch.linalg.svd(flat - flat.mean(dim=0), full_matrices=False)
+    tiles = components[:count]
+    low, high = tiles.amin(dim=1, keepdim=True), tiles.amax(dim=1, keepdim=True)
+    return ((tiles - low) / (high - low)).unflatten(1, filters.shape[1:])
+
+
+def outliers(tokens: Tensor, prefix: int, factor: float = 2.0) -> tuple[Tensor, Tensor]:
+    """The norm of each patch's token after each layer (L, N), and which are far above the rest.
+
+    Such patches, of little content themselves, serve the model as scratch paper (Darcet et al., "Vision Transformers
+    Need Registers", arXiv 2309.16588). Flagged is what has `factor` times the median norm of its layer.
+    """
+    norms = tokens[:, prefix:].norm(dim=-1)
+    return norms, norms > factor * norms.median(dim=-1, keepdim=True).values
