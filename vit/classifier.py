@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 import torch
 from torch import Tensor
 
+from . import maps
 from .explanation import Explanation, Gradients
 from .images import Photo, Preprocessing, open_photo
 from .model import ViT
@@ -57,6 +58,17 @@ class Classifier:
             patch_size=config.patch_size,
             backward=lru_cache(maxsize=4)(partial(self._backward, images)),
         )
+
+    def position_similarity(self) -> Tensor:
+        """How alike the position embeddings of all patches are (R, C, R, C): the paper's Figure 7, middle."""
+        _, patches = self.model.positions(self.model.config.grid)
+        return maps.position_similarity(patches[0].detach(), self.model.config.grid)
+
+    def filter_components(self, count: int = 28) -> Tensor:
+        """The principal components of the patch filters, as tiles (count, 3, P, P): the paper's Figure 7, left."""
+        if self.model.config.stem is not None:
+            raise ValueError("The patches of a hybrid come from a ResNet's features, so its filters are no pictures.")
+        return maps.filter_components(self.model.patch_embedding.projection.weight.detach(), count)
 
     @torch.enable_grad()
     def _backward(self, images: Tensor, index: int) -> Gradients:

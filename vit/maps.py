@@ -143,3 +143,8 @@ def outliers(tokens: Tensor, prefix: int, factor: float = 2.0) -> tuple[Tensor, 
     """
     norms = tokens[:, prefix:].norm(dim=-1)
     return norms, norms > factor * norms.median(dim=-1, keepdim=True).values
+
+
+def leave_out(values: Tensor, flagged: Tensor) -> Tensor:
+    """A map without the flagged patches: nothing there, and the others as they are."""
+    return values.masked_fill(flagged, 0.0)

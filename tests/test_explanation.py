@@ -1,0 +1,189 @@
+"""Explanations of a photo: a planted case in which every method must point at one patch, and what must not leak."""
+
+import pytest
+import torch
+from conftest import SKIMAGE, randomise
+from PIL import Image
+
+import vit
+
+CAT, COFFEE = SKIMAGE / "chelsea.png", SKIMAGE / "coffee.png"
+PLANTED = 9  # of the patches of a 4 × 4 grid
+
+
+def planted_classifier() -> vit.Classifier:
+    """Weights set by hand: the class token looks at patch PLANTED in both layers, and decides by what it sees."""
+    config = vit.ViTConfig(image_size=32, patch_size=8, width=8, heads=1, mlp_width=8, layers=2, classes=2)
+    model = vit.ViT(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.ones_like(parameter) if "norm.weight" in name else torch.zeros_like(parameter))
+        # Channel 0 marks the class token, 1 the planted patch, 2 all other patches, 3 carries the patch's brightness.
+        model.position_embedding[0, 0, 0] = 4
+        model.position_embedding[0, 1:, 2] = 4
+        model.position_embedding[0, 1 + PLANTED, 1:3] = torch.tensor([4.0, 0.0])
+        model.patch_embedding.projection.weight[3] = 1 / (3 * 8 * 8)
+        for block in model.blocks:
+            block.attention.qkv.weight[0, 0] = 20  # the class token asks …
+            block.attention.qkv.weight[8, 1] = 20  # … and the planted patch answers
+            block.attention.qkv.weight[16 + 3, 3] = 1
+            block.attention.qkv.weight[16 + 4, 1] = 1
+            block.attention.out.weight.copy_(torch.eye(8))
+        model.head.weight[0, 4] = model.head.weight[0, 3] = 1
+        model.head.weight[1, 4] = model.head.weight[1, 3] = -1
+    return vit.Classifier(model, ["there", "not there"], vit.Preprocessing((32, 32)))
+
+
+@pytest.fixture(scope="module")
+def planted() -> vit.Explanation:
+    photo = Image.new("RGB", (32, 32), "gray")
+    row, column = divmod(PLANTED, 4)
+    photo.paste("white", (8 * column, 8 * row, 8 * column + 8, 8 * row + 8))
+    return planted_classifier().explain(photo)
+
+
+METHODS = {
+    "class attention": lambda e: e.class_attention()[-1],
+    "class attention, max of heads": lambda e: e.class_attention("max")[0],
+    "rollout": lambda e: e.rollout()[-1],
+    "rollout, weakest links cut": lambda e: e.rollout(discard=0.9)[-1],
+    "rollout from the last layer": lambda e: e.rollout(start=1)[-1],
+    "relevance": lambda e: e.relevance("there"),
+    "relevance from the last layer": lambda e: e.relevance("there", start=1),
+    "gradient × attention": lambda e: e.gradient_attention("there")[-1],
+    "Grad-CAM": lambda e: e.grad_cam("there"),
+    "difference": lambda e: e.difference("there", "not there"),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_points_at_the_planted_patch(planted, method):
+    found = METHODS[method](planted)
+    assert found.shape == (4, 4)
+    assert found.argmax() == PLANTED
+    assert found.flatten()[PLANTED] > 2 * found.flatten().sort().values[-2]
+
+
+def test_who_looks_at_the_planted_patch(planted):
+    assert planted.probabilities[0] > 0.5
+    assert planted.looks_at(PLANTED).shape == planted.looked_at_by(PLANTED).shape == (2, 4, 4)
+    token = 1 + PLANTED
+    assert torch.equal(planted.looks_at(PLANTED)[0].flatten(), planted.attention[0, 0, token, 1:])
+    assert torch.equal(planted.looked_at_by(PLANTED)[1].flatten(), planted.attention[1, 0, 1:, token])
+    with pytest.raises(ValueError, match="There is no patch 16: this photo has the patches 0 to 15"):
+        planted.looks_at(16)
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_config):
+    config = vit.ViTConfig(**{**tiny_config.to_dict(), "layers": 3, "registers": 2})
+    return vit.Classifier(randomise(vit.ViT(config)), ["pizza", "steak", "sushi"], vit.Preprocessing((32, 48)))
+
+
+ALL = {
+    **METHODS,
+    "relevance": lambda e: e.relevance(1),
+    "relevance from the last layer": lambda e: e.relevance(1, start=1),
+    "gradient × attention": lambda e: e.gradient_attention(1),
+    "Grad-CAM": lambda e: e.grad_cam(1),
+    "difference": lambda e: e.difference(1, "sushi"),
+    "logit lens": lambda e: e.lens,
+    "attention distance": lambda e: e.attention_distance(),
+    "outliers": lambda e: e.outliers()[0],
+}
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_the_maps_of_a_photo_do_not_depend_on_the_photo_before(tiny, method):
+    alone = ALL[method](tiny.explain(CAT))
+    before = tiny.explain(COFFEE)
+    ALL[method](before)
+    assert torch.equal(ALL[method](tiny.explain(CAT)), alone)
+    assert not torch.equal(ALL[method](before), alone)
+
+
+def test_explaining_leaves_no_gradient_in_the_model(tiny):
+    tiny.explain(CAT).relevance()
+    assert all(parameter.grad is None for parameter in tiny.model.parameters())
+
+
+def test_a_frozen_model_is_explained_as_any_other(tiny, tiny_config):
+    expected = tiny.explain(CAT).relevance("steak")
+    tiny.model.requires_grad_(False)
+    try:
+        assert torch.equal(tiny.explain(CAT).relevance("steak"), expected)
+    finally:
+        tiny.model.requires_grad_(True)
+
+
+def test_the_gradients_are_those_of_the_logit(tiny):
+    """Nudge one link of the attention, let the change run through the rest by hand, and compare."""
+    explanation = tiny.explain(CAT)
+    gradient = explanation.backward(1).tokens[-1]
+    tokens = explanation.tokens[-1].clone()
+
+    def logit(z):
+        with torch.no_grad():
+            return tiny.model.double().classify(z[None])[0, 1].item()
+
+    try:
+        nudged = tokens.double()
+        nudged[0, 5] += 1e-4
+        change = (logit(nudged) - logit(tokens.double())) / 1e-4
+    finally:
+        tiny.model.float()
+    assert gradient[0, 5].item() == pytest.approx(change, rel=1e-2, abs=1e-4)
+    assert gradient[1:].abs().max() == 0  # of the last layer the head reads the class token alone
+
+
+def test_what_is_not_spent_on_patches_is_reported(tiny):
+    explanation = tiny.explain(CAT)
+    elsewhere = explanation.class_attention_elsewhere()
+    assert list(elsewhere) == ["class", "register 1", "register 2"]
+    total = explanation.class_attention().flatten(1).sum(-1) + sum(elsewhere.values())
+    torch.testing.assert_close(total, torch.ones(3), rtol=0, atol=1e-5)
+
+
+def test_the_logit_lens_ends_in_the_prediction(tiny):
+    explanation = tiny.explain(CAT)
+    assert len(explanation.decided()) == 3
+    last = [(label, pytest.approx(probability, abs=1e-5)) for label, probability in tiny.predict(CAT)]
+    assert explanation.decided()[-1] == last
+    torch.testing.assert_close(explanation.lens[-1], explanation.probabilities, rtol=0, atol=1e-5)
+
+
+def test_a_class_is_named_by_label_or_index_and_the_likeliest_by_default(tiny):
+    explanation = tiny.explain(CAT)
+    best = tiny.predict(CAT)[0][0]
+    assert torch.equal(explanation.relevance(), explanation.relevance(best))
+    assert torch.equal(explanation.relevance("steak"), explanation.relevance(1))
+    for wrong in ("soup", 3, -1):
+        with pytest.raises(ValueError, match=r"There is no class .*: use one of the labels, or a number up to 2"):
+            explanation.relevance(wrong)
+
+
+def test_without_a_class_token_what_still_makes_sense_works(tiny_config):
+    config = vit.ViTConfig(**{**tiny_config.to_dict(), "class_token": False, "pool": "mean"})
+    explanation = vit.Classifier(randomise(vit.ViT(config)), ["a", "b", "c"], vit.Preprocessing((32, 32))).explain(CAT)
+    for found in (
+        explanation.rollout()[-1],
+        explanation.relevance(),
+        explanation.grad_cam(),
+        explanation.looks_at(3)[0],
+    ):
+        assert found.shape == (4, 4) and found.abs().max() > 0
+    torch.testing.assert_close(explanation.rollout()[-1].sum(), torch.tensor(1.0))
+    for method in ("class_attention", "class_attention_elsewhere"):
+        with pytest.raises(
+            ValueError, match=f"{method} asks the class token, and this checkpoint has none: use rollout"
+        ):
+            getattr(explanation, method)()
+
+
+def test_without_a_head_what_still_makes_sense_works(tiny_config):
+    config = vit.ViTConfig(**{**tiny_config.to_dict(), "classes": 0})
+    explanation = vit.Classifier(randomise(vit.ViT(config)), [], vit.Preprocessing((32, 32))).explain(CAT)
+    assert explanation.class_attention().shape == explanation.rollout().shape == (2, 4, 4)
+    for method in ("relevance", "gradient_attention", "grad_cam", "decided"):
+        with pytest.raises(ValueError, match="needs a classifier, and this checkpoint has none"):
+            getattr(explanation, method)()
