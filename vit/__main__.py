@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tqdm import tqdm
 
 from . import summary
 from .checkpoints import DEFAULT, CheckpointError, load
 from .config import VARIANTS, ViTConfig
 from .hub import HubError, quiet_hub
 from .images import PhotoError
+from .maps import Heads
 from .memory import keep_freed_memory
 
 MODEL_HELP = "a folder, a file of weights, or a Hub id such as google/vit-base-patch16-224"
@@ -43,16 +48,45 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("predict", help="what the model sees in photos")
     command.add_argument("photos", metavar="PHOTO", nargs="+")
-    command.add_argument("--model", default=DEFAULT, help=f"{MODEL_HELP} (default: %(default)s)")
-    command.add_argument("--revision", help="branch, tag or commit on the Hub")
+    _add_model(command)
     command.add_argument("--top-k", type=_positive, default=5, metavar="K", help="how many labels (default: 5)")
     command.set_defaults(run=_predict)
+
+    command = commands.add_parser("explain", help="what the model looks at in photos, as pictures and arrays")
+    command.add_argument("photos", metavar="PHOTO", nargs="+")
+    command.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="each photo gets a folder in it")
+    _add_model(command)
+    command.add_argument("--label", help="the class to explain (default: the likeliest)")
+    command.add_argument("--against", metavar="LABEL", help="a class to hold it against")
+    command.add_argument("--heads", type=_heads, default="mean", metavar="mean|max|N", help="all heads in one, or one")
+    command.add_argument("--patch", type=int, metavar="N", help="a patch to ask what it looks at, and what at it")
+    command.add_argument("--discard", type=float, default=0.0, metavar="SHARE", help="weakest links rollout cuts")
+    command.add_argument("--start", type=int, default=0, metavar="LAYER", help="where rollout and relevance start")
+    command.add_argument("--layer", type=int, default=-1, help="the layer whose heads get a sheet (default: the last)")
+    command.add_argument("--smooth", action="store_true", help="draw maps smooth instead of patch by patch")
+    command.add_argument("--own-scale", action="store_true", help="a colour scale for each map, not one for a sheet")
+    command.add_argument("--curves", action="store_true", help="deletion and insertion curves of each map")
+    command.add_argument("--without-outliers", action="store_true", help="leave out patches of far too large a norm")
+    command.set_defaults(run=_explain)
     return parser
+
+
+def _add_model(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--model", default=DEFAULT, help=f"{MODEL_HELP} (default: %(default)s)")
+    command.add_argument("--revision", help="branch, tag or commit on the Hub")
 
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
+    return int(text)
+
+
+def _heads(text: str) -> Heads:
+    if text in ("mean", "max"):
+        return text  # type: ignore[return-value]
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is neither 'mean' nor 'max' nor a head's number")
     return int(text)
 
 
@@ -70,17 +104,69 @@ def _predict(options: argparse.Namespace) -> int:
     classifier = load(options.model, options.revision)
     if not classifier.labels:
         raise CheckpointError(f"{options.model} has no classifier, so it predicts nothing: choose one with labels.")
-    failed = 0
-    for photo in options.photos:
-        try:
-            predictions = classifier.predict(photo, options.top_k)
-        except PhotoError as error:
-            print(f"vit: {error}", file=sys.stderr)
-            failed += 1
-            continue
+
+    def predict(photo: str) -> None:
+        predictions = classifier.predict(photo, options.top_k)
         print(photo)
         for label, probability in predictions:
             print(f"  {probability:6.1%}  {label}")
+
+    return _for_each(options.photos, predict)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from . import export  # matplotlib is slow to import, and nothing else needs it
+
+    classifier = load(options.model, options.revision)
+    layers = classifier.model.config.layers
+    for layer in (options.layer, options.start):
+        if not -layers <= layer < layers:
+            raise ValueError(f"There is no layer {layer}: this model has the layers 0 to {layers - 1}.")
+    how = export.Options(
+        label=options.label,
+        against=options.against,
+        heads=options.heads,
+        layer=options.layer,
+        patch=options.patch,
+        discard=options.discard,
+        start=options.start % layers,
+        smooth=options.smooth,
+        shared=not options.own_scale,
+        curves=options.curves,
+        without_outliers=options.without_outliers,
+    )
+    folders = _folders(options.out, options.photos)
+
+    def explain(photo: str) -> None:
+        export.write(classifier, photo, folders[photo], how)
+        tqdm.write(f"{photo} → {folders[photo]}")
+
+    export.write_model(classifier, options.out / "model")
+    photos = list(folders)
+    return _for_each(tqdm(photos, unit="photo", disable=len(photos) < 2), explain)
+
+
+def _folders(out: Path, photos: list[str]) -> dict[str, Path]:
+    """A folder for each photo, by its name; photos of the same name are numbered."""
+    folders: dict[str, Path] = {"": out / "model"}  # which is taken
+    for photo in photos:
+        name, number = Path(photo).stem, 2
+        while out / name in folders.values():
+            name, number = f"{Path(photo).stem}-{number}", number + 1
+        folders.setdefault(photo, out / name)
+    del folders[""]
+    return folders
+
+
+def _for_each(photos: Iterable[str], do: Callable[[str], None]) -> int:
+    """A photo that cannot be read gets a sentence, and the others are not lost."""
+    failed = 0
+    for photo in photos:
+        try:
+            do(photo)
+        except PhotoError as error:
+            print(f"vit: {error}", file=sys.stderr)
+            failed += 1
     return 1 if failed else 0
 
 

@@ -11,6 +11,10 @@ from . import maps
 from .maps import Heads
 
 
+class CannotTell(ValueError):
+    """A map that a checkpoint cannot give, for want of a class token or a head, in a sentence."""
+
+
 @dataclass(frozen=True)
 class Gradients:
     """One backward pass: how the logit of a class changes with what was recorded."""
@@ -131,10 +135,10 @@ class Explanation:
 
     def _need_class_token(self, what: str) -> None:
         if "class" not in self.prefix:
-            raise ValueError(f"{what} asks the class token, and this checkpoint has none: use rollout, or looks_at.")
+            raise CannotTell(f"{what} asks the class token, and this checkpoint has none: use rollout, or looks_at.")
 
     def _need_labels(self, what: str) -> None:
         if not self.labels:
-            raise ValueError(
+            raise CannotTell(
                 f"{what} needs a classifier, and this checkpoint has none: use class_attention or rollout."
             )

@@ -1,0 +1,119 @@
+"""Which map tells best what the model goes by: deletion and insertion areas on FoodVision Mini's 150 test photos.
+
+    python -m benchmarks.faithfulness
+
+Deletes and inserts the patches of each photo, the most relevant first by each method, and watches the probability of
+the class that the model predicts. Prints the mean areas with their standard errors, beside those of a random map.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+import vit
+from vit.faithfulness import deletion, insertion, random_map
+from vit.memory import keep_freed_memory
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+PHOTOS = SHARED / "data" / "pizza_steak_sushi_20_percent.zip"
+WEIGHTS = SHARED / "weights" / "vit_tiny_patch16_224.safetensors"
+RANDOM = "random"
+METHODS: dict[str, Callable[[vit.Explanation], Tensor]] = {
+    "class attention, last layer": lambda e: e.class_attention()[-1],
+    "rollout": lambda e: e.rollout()[-1],
+    "class relevance": lambda e: e.relevance(),
+    "gradient × attention, last layer": lambda e: e.gradient_attention()[-1],
+    "Grad-CAM": lambda e: e.grad_cam(),
+}
+
+
+def unzip_photos(folder: Path, count: int | None, seed: int) -> list[Path]:
+    """The test photos, or `count` of them drawn at random, unzipped into a folder."""
+    if not PHOTOS.is_file():
+        raise SystemExit(f"The photos are not there: put FoodVision Mini's 20 % split at {PHOTOS}.")
+    with zipfile.ZipFile(PHOTOS) as archive:
+        names = sorted(name for name in archive.namelist() if name.startswith("test/") and name.endswith(".jpg"))
+        if count is not None:
+            drawn = torch.randperm(len(names), generator=torch.Generator().manual_seed(seed))[:count]
+            names = [names[number] for number in sorted(drawn.tolist())]
+        archive.extractall(folder, names)
+    return [folder / name for name in names]
+
+
+def areas(classifier: vit.Classifier, photo: Path, steps: int, seed: int) -> Tensor:
+    """The deletion and insertion area of each method on a photo, the random map's last (methods + 1, 2)."""
+    explanation = classifier.explain(photo)
+    maps = [method(explanation) for method in METHODS.values()] + [random_map(explanation.grid, seed)]
+    image, index = classifier.preprocessing(photo), explanation.class_index(None)
+    return torch.tensor(
+        [[curve(classifier.model, image, map, index, steps).area for curve in (deletion, insertion)] for map in maps]
+    )
+
+
+def measure(classifier: vit.Classifier, photos: list[Path], steps: int, seed: int) -> Tensor:
+    """The areas of all photos (photos, methods + 1, 2), each photo with a random map of its own."""
+    found = []
+    for number, photo in enumerate(photos):
+        found.append(areas(classifier, photo, steps, seed + number))
+        print(f"\r{number + 1} of {len(photos)} photos", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return torch.stack(found)
+
+
+def table(found: Tensor) -> str:
+    """Markdown, a line for each method, the smallest mean deletion area first."""
+    count, names = len(found), [*METHODS, RANDOM]
+    mean = found.mean(dim=0)  # methods + 1, 2
+    error = found.std(dim=0) / count**0.5 if count > 1 else torch.full_like(mean, torch.nan)
+    better = found - found[:, -1:]
+    wins = torch.stack([better[..., 0] < 0, better[..., 1] > 0], dim=-1).sum(dim=0)  # methods + 1, 2
+    lines = [
+        "| map | deletion area (less is better) | beats random | insertion area (more is better) | beats random |",
+        "|---|---|---|---|---|",
+    ]
+    for row in mean[:, 0].argsort().tolist():
+        cells = [names[row]]
+        for column in range(2):
+            cells.append(f"{mean[row, column]:.3f} ± {error[row, column]:.3f}")
+            cells.append("–" if names[row] == RANDOM else f"{wins[row, column]}/{count}")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default=WEIGHTS, help="a checkpoint with a class token and a head (default: ViT-Ti)")
+    parser.add_argument("--photos", type=int, help="how many, drawn by the seed (default: all 150)")
+    parser.add_argument("--steps", type=int, default=14, help="of each curve (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the random maps and the draw (default: %(default)s)")
+    options = parser.parse_args()
+    for name in ("photos", "steps"):
+        if (value := getattr(options, name)) is not None and value < 1:
+            parser.error(f"--{name} is {value}, but must be at least 1.")
+    keep_freed_memory()
+    torch.set_num_threads(min(2, os.cpu_count() or 1))
+    classifier = vit.load(options.model)
+    with tempfile.TemporaryDirectory() as folder:
+        photos = unzip_photos(Path(folder), options.photos, options.seed)
+        start = time.perf_counter()
+        found = measure(classifier, photos, options.steps, options.seed)
+    seconds = time.perf_counter() - start
+    print(table(found))
+    print(
+        f"\n{classifier.model.config.name}, {len(photos)} photos, {options.steps} steps, seed {options.seed}; mean ± "
+        f"standard error. {seconds:.0f} s, {seconds / len(photos):.2f} s for each photo."
+    )
+
+
+if __name__ == "__main__":
+    main()
