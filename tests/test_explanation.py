@@ -1,5 +1,6 @@
 """Explanations of a photo: a planted case in which every method must point at one patch, and what must not leak."""
 
+import numpy as np
 import pytest
 import torch
 from conftest import SKIMAGE, randomise
@@ -117,7 +118,7 @@ def test_a_frozen_model_is_explained_as_any_other(tiny, tiny_config):
 
 
 def test_the_gradients_are_those_of_the_logit(tiny):
-    """Nudge one link of the attention, let the change run through the rest by hand, and compare."""
+    """Nudge one number of the last layer's class token, see what the logit does, and compare."""
     explanation = tiny.explain(CAT)
     gradient = explanation.backward(1).tokens[-1]
     tokens = explanation.tokens[-1].clone()
@@ -152,11 +153,57 @@ def test_the_logit_lens_ends_in_the_prediction(tiny):
     torch.testing.assert_close(explanation.lens[-1], explanation.probabilities, rtol=0, atol=1e-5)
 
 
+def test_the_logit_lens_is_the_norm_and_the_head_on_each_layers_class_token(tiny):
+    explanation, model = tiny.explain(CAT), tiny.model
+    with torch.no_grad():
+        for layer, tokens in enumerate(explanation.tokens):
+            expected = model.head(model.norm(tokens[0])).softmax(-1)
+            torch.testing.assert_close(explanation.lens[layer], expected, rtol=0, atol=1e-5)
+    assert not torch.allclose(explanation.lens[0], explanation.lens[-1], atol=1e-3)
+
+
+POOLS = {
+    "class": ({}, {0: 1.0}),
+    "mean": ({"pool": "mean", "registers": 1}, dict.fromkeys(range(2, 18), 1 / 16)),
+    "mean of norm": ({"pool": "mean of norm", "class_token": False}, dict.fromkeys(range(16), 1 / 16)),
+    "class + mean": ({"pool": "class + mean"}, {0: 0.5, **dict.fromkeys(range(1, 17), 1 / 32)}),
+    "distilled": ({"distillation": True, "distillation_head": True}, {0: 0.5, 1: 0.5}),
+}
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_maps_start_from_the_tokens_that_the_head_reads(tiny_config, pool):
+    settings, reads = POOLS[pool]
+    config = vit.ViTConfig(**{**tiny_config.to_dict(), **settings})
+    explanation = vit.Classifier(randomise(vit.ViT(config)), ["a", "b", "c"], vit.Preprocessing((32, 32))).explain(CAT)
+    assert {token: weight for token, weight in enumerate(explanation.reads.tolist()) if weight} == pytest.approx(reads)
+    # The logit's gradient by the last layer's tokens is zero at exactly the others.
+    gradient = explanation.backward(0).tokens[-1].abs().sum(-1)
+    assert set(gradient.nonzero().flatten().tolist()) == set(reads)
+    assert max(explanation.gradient_attention(index)[-1].max() for index in range(3)) > 0
+
+
+def test_relevance_can_be_asked_for_in_inference_mode_and_after(tiny):
+    expected = tiny.explain(CAT).relevance(0)
+    with torch.inference_mode():
+        explanation = tiny.explain(CAT)
+        assert torch.equal(tiny.explain(CAT).relevance(0), expected)
+    assert torch.equal(explanation.relevance(0), expected)
+
+
+def test_grad_cam_of_a_single_layer_says_why_not(tiny_config):
+    config = vit.ViTConfig(**{**tiny_config.to_dict(), "layers": 1})
+    single = vit.Classifier(randomise(vit.ViT(config)), ["a", "b", "c"], vit.Preprocessing((32, 32)))
+    with pytest.raises(ValueError, match="reads the tokens between two blocks, and this checkpoint has a single one"):
+        single.explain(CAT).grad_cam()
+
+
 def test_a_class_is_named_by_label_or_index_and_the_likeliest_by_default(tiny):
     explanation = tiny.explain(CAT)
     best = tiny.predict(CAT)[0][0]
     assert torch.equal(explanation.relevance(), explanation.relevance(best))
-    assert torch.equal(explanation.relevance("steak"), explanation.relevance(1))
+    for name in (1, "1", torch.tensor(1).item(), np.int64(1)):
+        assert torch.equal(explanation.relevance(name), explanation.relevance("steak"))
     for wrong in ("soup", 3, -1):
         with pytest.raises(ValueError, match=r"There is no class .*: use one of the labels, or a number up to 2"):
             explanation.relevance(wrong)

@@ -80,7 +80,7 @@ def test_the_pictures_are_there_and_overlays_have_the_photos_size(written):
     names = {path.stem for path in written.glob("*.png")}
     assert names == PICTURES | {"difference", "deletion", "insertion"}
     with Image.open(CAT) as photo:
-        for name in ("patches", "relevance", "rollout", "difference"):
+        for name in ("patches", "relevance", "rollout", "grad_cam"):
             with Image.open(written / f"{name}.png") as picture:
                 assert picture.size == photo.size
 
@@ -139,6 +139,18 @@ def test_a_wrong_class_or_layer_gets_a_sentence(tmp_path, model, options, said, 
     assert not list(tmp_path.glob("chelsea/*"))
 
 
+def test_a_place_that_cannot_be_written_gets_a_sentence(tmp_path, model, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["explain", CAT, "--model", model, "--out", str(tmp_path / "file")]) == 1
+    assert "cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", [(300, 1), (1, 300), (1, 1)])
+def test_the_thinnest_photos(tmp_path, model, size):
+    Image.new("RGB", size, "red").save(tmp_path / "thin.png")
+    assert main(["explain", str(tmp_path / "thin.png"), "--model", model, "--out", str(tmp_path / "out")]) == 0
+
+
 def test_outliers_can_be_left_out(tmp_path, real, shared):
     weights = str(shared / "weights" / "vit_tiny_patch16_224.safetensors")
     for name, options in (("with", ["--start", "3"]), ("without", ["--start", "3", "--without-outliers"])):
@@ -157,7 +169,7 @@ def test_what_a_checkpoint_cannot_give_is_left_out_and_said(tmp_path, tiny_confi
     headless = save(tiny_config, tmp_path / "headless", labels=())
     assert main(["explain", CAT, "--model", headless, "--out", str(tmp_path / "a"), "--curves"]) == 0
     made = json.loads((tmp_path / "a" / "chelsea" / "maps.json").read_text())
-    assert set(made["left_out"]) == {"relevance", "gradient_attention", "grad_cam"}
+    assert set(made["left_out"]) == {"relevance", "gradient_attention", "grad_cam", "lens", "curves"}
     assert "needs a classifier" in made["left_out"]["relevance"]
 
     pooled = save(tiny_config, tmp_path / "pooled", class_token=False, pool="mean")

@@ -51,9 +51,10 @@ def test_rollout_from_a_later_layer_is_the_rollout_of_those_layers():
     assert torch.equal(maps.rollout(attention, start=1), maps.rollout(attention[1:]))
 
 
+@pytest.mark.parametrize("heads", ["mean", "max", 1])
 @pytest.mark.parametrize("discard", [0.0, 0.3, 0.9, 0.999])
-def test_rollout_rows_sum_to_one_at_every_step(discard):
-    steps = maps.rollout(random_attention(L=6, T=17)[:, 0], discard)
+def test_rollout_rows_sum_to_one_at_every_step(heads, discard):
+    steps = maps.rollout(maps.fuse_heads(random_attention(L=6, T=17), heads), discard)
     torch.testing.assert_close(steps.sum(-1), torch.ones(6, 17), rtol=0, atol=1e-5)
     assert (steps >= 0).all()
 
@@ -63,6 +64,18 @@ def test_discarding_cuts_the_weakest_links_of_each_row():
     step = maps.rollout(attention, discard=0.34)[0] * 2 - torch.eye(3)  # a third of three links is one
     torch.testing.assert_close(step[0], torch.tensor([0.625, 0.375, 0.0]))
     torch.testing.assert_close(step[1], torch.tensor([0.0, 1 / 3, 2 / 3]))
+
+
+@pytest.mark.parametrize("start", [-1, 2])
+def test_a_layer_that_is_not_there_is_no_start(start):
+    for method in (
+        lambda: maps.rollout(FIRST.expand(2, 3, 3), start=start),
+        lambda: maps.relevance(ATTENTION, ATTENTION, start),
+    ):
+        with pytest.raises(
+            ValueError, match=f"There is no layer {start} to start from: this model has the layers 0 to 1"
+        ):
+            method()
 
 
 @pytest.mark.parametrize("discard", [-0.1, 1.0])
@@ -107,6 +120,13 @@ def test_attention_distance_by_hand():
     attention[0, 1, 1, 3] = attention[0, 1, 2, 1] = attention[0, 1, 3, 1] = 1.0
     distance = maps.attention_distance(attention, prefix=1, grid=(1, 3), patch_size=16)
     assert distance.tolist() == [[0.0, pytest.approx((32 + 16 + 32) / 3)]]
+
+
+def test_a_patch_that_looks_at_no_patch_looks_nowhere():
+    attention = torch.zeros(1, 1, 3, 3)
+    attention[..., 0] = 1
+    assert maps.attention_distance(attention, 1, (1, 2), 16).item() == 0
+    assert maps.attention_distance(attention.half(), 1, (1, 2), 16).item() == 0
 
 
 def test_attention_distance_of_an_even_look_is_the_mean_distance():

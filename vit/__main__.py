@@ -18,7 +18,7 @@ from .maps import Heads
 from .memory import keep_freed_memory
 
 MODEL_HELP = "a folder, a file of weights, or a Hub id such as google/vit-base-patch16-224"
-SENTENCES = (HubError, ValueError)  # CheckpointError, PhotoError and wrong settings are ValueErrors: all are sentences
+SENTENCES = (HubError, ValueError)  # CheckpointError, PhotoError, CannotTell and wrong settings are ValueErrors
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,6 +34,9 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has had enough of it
         sys.stdout = None  # type: ignore[assignment]
         return 0
+    except OSError as error:
+        print(f"vit: {error.filename or options.out} cannot be written: {error.strerror}.", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
 

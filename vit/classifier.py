@@ -53,6 +53,7 @@ class Classifier:
             prefix=("class",) * config.class_token
             + ("distillation",) * config.distillation
             + tuple(f"register {number + 1}" for number in range(config.registers)),
+            reads=_reads(self.model, recording.tokens[-1].shape[1]),
             box=self.preprocessing.box(photo.size),
             labels=self.labels,
             patch_size=config.patch_size,
@@ -70,14 +71,29 @@ class Classifier:
             raise ValueError("The patches of a hybrid come from a ResNet's features, so its filters are no pictures.")
         return maps.filter_components(self.model.patch_embedding.projection.weight.detach(), count)
 
-    @torch.enable_grad()
     def _backward(self, images: Tensor, index: int) -> Gradients:
         """How a class's logit changes with the attention and the tokens. No gradient stays in the model."""
-        recording = self.model.record(images.detach().requires_grad_())
+        with torch.inference_mode(False), torch.enable_grad():
+            recording = self.model.record(images.clone().requires_grad_())
+            recorded = recording.attention + recording.tokens
+            gradients = torch.autograd.grad(recording.logits[0, index], recorded)
         count = len(recording.attention)
-        gradients = torch.autograd.grad(recording.logits[0, index], recording.attention + recording.tokens)
         return Gradients(torch.cat(gradients[:count]), torch.cat(gradients[count:]))
 
     def _batch(self, image: Photo) -> Tensor:
         weight = self.model.patch_embedding.projection.weight
         return self.preprocessing(image)[None].to(weight.device, weight.dtype)  # 1, 3, height, width
+
+
+def _reads(model: ViT, tokens: int) -> Tensor:
+    """How the head's look at the last layer is shared among the tokens (T,)."""
+    config, weight = model.config, model.patch_embedding.projection.weight
+    patches = torch.zeros(tokens, dtype=weight.dtype, device=weight.device)
+    patches[config.prefix_tokens :] = 1 / (tokens - config.prefix_tokens)
+    placed = torch.zeros_like(patches)
+    placed[0] = 1
+    if config.distillation_head:
+        placed[:2] = 0.5
+    if config.pool == "class + mean":
+        return (placed + patches) / 2
+    return placed if config.pool == "class" else patches

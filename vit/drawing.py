@@ -72,6 +72,8 @@ def patch_grid(photo: Image.Image, box: Box, grid: tuple[int, int]) -> Image.Ima
     top, rows = _places(box[1], box[3], photo.height, grid[0])
     right, bottom = left + len(columns) - 1, top + len(rows) - 1
     picture = _unseen(photo.convert("L"))
+    if not len(columns) or not len(rows):
+        return picture  # so thin that no pixel's middle was seen
     picture.paste(photo.crop((left, top, right + 1, bottom + 1)).convert("RGB"), (left, top))
     draw = ImageDraw.Draw(picture)
     width = max(1, round(max(photo.size) / 800))

@@ -37,6 +37,7 @@ class Explanation:
     lens: Tensor  # L, classes: the final norm and head applied to the tokens after each layer, as probabilities
     grid: tuple[int, int]  # R, C
     prefix: tuple[str, ...]  # such as ("class", "register 1")
+    reads: Tensor  # T: how the head's look at the last layer's tokens is shared among them, 1 for the class token alone
     box: tuple[float, float, float, float]  # the part of the photo that the model saw: left, top, right, bottom
     labels: list[str]
     patch_size: int
@@ -62,7 +63,7 @@ class Explanation:
         return self._grid(maps.looked_at_by(maps.fuse_heads(self.attention, heads), self._token(patch)))
 
     def rollout(self, heads: Heads = "mean", discard: float = 0.0, start: int = 0) -> Tensor:
-        """Attention rollout from the class token to the photo, after each layer from `start` on."""
+        """Attention rollout from what the head reads to the photo, after each layer from `start` on."""
         return self._grid(self._read(maps.rollout(maps.fuse_heads(self.attention, heads), discard, start)))
 
     def relevance(self, label: str | int | None = None, start: int = 0) -> Tensor:
@@ -77,7 +78,9 @@ class Explanation:
 
     def grad_cam(self, label: str | int | None = None) -> Tensor:
         """Grad-CAM for a class (R, C), on the tokens that enter the last block; of those that leave it, one is read."""
-        layer, first = max(0, len(self.tokens) - 2), len(self.prefix)
+        layer, first = len(self.tokens) - 2, len(self.prefix)
+        if layer < 0:
+            raise CannotTell("Grad-CAM reads the tokens between two blocks, and this checkpoint has a single one.")
         gradients = self.backward(self.class_index(label)).tokens[layer, first:]
         return maps.grad_cam(self.tokens[layer, first:], gradients).unflatten(0, self.grid)
 
@@ -98,10 +101,14 @@ class Explanation:
         norms, flagged = maps.outliers(self.tokens, len(self.prefix), factor)
         return norms.unflatten(-1, self.grid), flagged.unflatten(-1, self.grid)
 
+    def logit_lens(self) -> Tensor:
+        """The probabilities that the final norm and head give the tokens after each layer (L, classes)."""
+        self._need_labels("The logit lens")
+        return self.lens
+
     def decided(self, top_k: int = 3) -> list[list[tuple[str, float]]]:
         """The logit lens: after each layer, the labels the head would give if that layer were the last."""
-        self._need_labels("decided")
-        best = self.lens.topk(min(top_k, len(self.labels)))
+        best = self.logit_lens().topk(min(top_k, len(self.labels)))
         return [
             [(self.labels[index], value) for value, index in zip(values, indices)]
             for values, indices in zip(best.values.tolist(), best.indices.tolist())
@@ -112,10 +119,13 @@ class Explanation:
         self._need_labels("A map for a class")
         if label is None:
             return int(self.probabilities.argmax())
-        if isinstance(label, int) and 0 <= label < len(self.labels):
-            return label
         if label in self.labels:
             return self.labels.index(label)
+        index = (
+            int(label) if str(label).isdecimal() else -1
+        )  # numbers of any kind, and such as come from a command line
+        if 0 <= index < len(self.labels):
+            return index
         raise ValueError(
             f"There is no class {label!r}: use one of the labels, or a number up to {len(self.labels) - 1}."
         )
@@ -123,9 +133,9 @@ class Explanation:
     def _grid(self, values: Tensor) -> Tensor:
         return maps.to_grid(values, len(self.prefix), self.grid)
 
-    def _read(self, tokens: Tensor) -> Tensor:
-        """What reaches the head of a matrix token by token (…, T, T): the class token's row, else the patches' mean."""
-        return tokens[..., 0, :] if "class" in self.prefix else tokens[..., len(self.prefix) :, :].mean(dim=-2)
+    def _read(self, matrix: Tensor) -> Tensor:
+        """Of a matrix token by token (…, T, T), the rows that the head reads, as one (…, T)."""
+        return self.reads @ matrix
 
     def _token(self, patch: int) -> int:
         count = self.grid[0] * self.grid[1]

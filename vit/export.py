@@ -35,7 +35,7 @@ SOURCES = {
     "attention_distance": "mean attention distance of each head in pixels (ViT paper, Figure 7)",
     "entropy": "entropy of each head's attention in bits",
     "norms": "norm of each patch's token after each layer (Darcet et al., arXiv 2309.16588)",
-    "outliers": "patches whose norm is at least twice the median of their layer",
+    "outliers": "patches whose norm is more than twice the median of their layer",
 }
 MAPS = ("class_attention", "rollout", "relevance", "gradient_attention", "grad_cam")
 
@@ -70,7 +70,11 @@ def write(classifier: Classifier, photo: Photo, folder: Path, options: Options) 
         arrays |= _without_outliers(arrays)
 
     pictures = _pictures(picture, explanation, arrays, layer, options)
-    curves = _curves(classifier, picture, explanation, arrays, options) if options.curves and explanation.labels else {}
+    curves: dict[str, Any] = {}
+    if options.curves and explanation.labels:
+        curves = _curves(classifier, picture, explanation, arrays, options)
+    elif options.curves:
+        left_out["curves"] = "A curve follows the probability of a class, and this checkpoint has no classifier."
     if curves:
         for kind in ("deletion", "insertion"):
             series = {name: curve[kind]["probabilities"] for name, curve in curves.items()}
@@ -99,6 +103,9 @@ def write(classifier: Classifier, photo: Photo, folder: Path, options: Options) 
         "after_each_layer": explanation.decided(3) if explanation.labels else [],
         "arrays": {name: {"shape": list(array.shape), "what": SOURCES[name]} for name, array in arrays.items()},
         "left_out": left_out,
+        "colours_from_to": {
+            name: [found.min().item(), found.max().item()] for name, found in _final_maps(arrays, options.heads).items()
+        },
         "curves": curves,
     }
     (folder / "maps.json").write_text(json.dumps(made, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -113,6 +120,7 @@ def _arrays(explanation: Explanation, options: Options) -> tuple[dict[str, Tenso
         "class_attention_elsewhere": lambda: torch.stack(
             [torch.stack(list(e.class_attention_elsewhere(head).values()), dim=-1) for head in heads], dim=1
         ),  # L, H, tokens before the patches
+        "lens": e.logit_lens,
         "rollout": lambda: e.rollout(options.heads, options.discard, options.start),
         "relevance": lambda: e.relevance(options.label, options.start),
         "gradient_attention": lambda: e.gradient_attention(options.label),
@@ -122,14 +130,11 @@ def _arrays(explanation: Explanation, options: Options) -> tuple[dict[str, Tenso
         "norms": lambda: e.outliers()[0],
         "outliers": lambda: e.outliers()[1],
     }
-    if e.labels:
-        makers["lens"] = lambda: e.lens
     if (patch := options.patch) is not None:
         makers["looks_at"] = lambda: e.looks_at(patch, options.heads)
         makers["looked_at_by"] = lambda: e.looked_at_by(patch, options.heads)
-    if options.against is not None:
-        index, other = e.class_index(options.label), e.class_index(options.against)
-        makers["difference"] = lambda: e.difference(index, other, options.start)
+    if (other := options.against) is not None:
+        makers["difference"] = lambda: e.difference(e.class_index(options.label), other, options.start)
     arrays, left_out = {}, {}
     for name, make in makers.items():
         try:
@@ -142,12 +147,12 @@ def _arrays(explanation: Explanation, options: Options) -> tuple[dict[str, Tenso
 def _without_outliers(arrays: dict[str, Tensor]) -> dict[str, Tensor]:
     """The maps without the patches flagged in their layer, those of the whole model without the last layer's."""
     flagged = arrays["outliers"]  # L, R, C
-    found = {name: arrays[name] for name in MAPS if name in arrays}
-    if "class_attention" in found:
-        found["class_attention"] = maps.leave_out(found["class_attention"], flagged[:, None])
-    for name in set(found) - {"class_attention"}:
-        layers = flagged[-len(found[name]) :] if found[name].ndim == 3 else flagged[-1]  # rollout may start late
-        found[name] = maps.leave_out(found[name], layers)
+    found = {name: arrays[name] for name in (*MAPS, "difference", "looks_at", "looked_at_by") if name in arrays}
+    for name, values in found.items():
+        if name == "class_attention":  # L, H, R, C
+            found[name] = maps.leave_out(values, flagged[:, None])
+        else:  # rollout may start late
+            found[name] = maps.leave_out(values, flagged[-len(values) :] if values.ndim == 3 else flagged[-1])
     return found
 
 
@@ -178,7 +183,11 @@ def _pictures(
     titles = [name.replace("_", " ") for name in final]  # their units differ, so each has its own scale
     pictures["methods"] = drawing.sheet(photo, list(final.values()), titles, box, shared=False, smooth=options.smooth)
     if "difference" in arrays:
-        pictures["difference"] = drawing.overlay(photo, arrays["difference"], box, smooth=options.smooth, signed=True)
+        labels = (explanation.labels[explanation.class_index(label)] for label in (options.label, options.against))
+        title = " (red) against ".join(labels)
+        pictures["difference"] = drawing.sheet(
+            photo, [arrays["difference"]], [title], box, smooth=options.smooth, signed=True
+        )
     return pictures | _plots(explanation, arrays)
 
 

@@ -6,6 +6,7 @@ class token first, where there is one, then registers. Row t of an attention say
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -50,9 +51,10 @@ def rollout(attention: Tensor, discard: float = 0.0, start: int = 0) -> Tensor:
     """
     if not 0 <= discard < 1:
         raise ValueError(f"discard is the share of links to cut, from 0 up to but not including 1, not {discard}.")
-    attention = attention[start:]
+    attention = _from(attention, start)
     if discard:
         attention = _keep_strongest(attention, discard)
+    attention = attention / attention.sum(dim=-1, keepdim=True)  # the maximum of heads sums to more than 1
     identity = torch.eye(attention.shape[-1], dtype=attention.dtype, device=attention.device)
     rolled, steps = identity, []
     for layer in (attention + identity) / 2:
@@ -64,8 +66,13 @@ def rollout(attention: Tensor, discard: float = 0.0, start: int = 0) -> Tensor:
 def _keep_strongest(attention: Tensor, discard: float) -> Tensor:
     cut = int(attention.shape[-1] * discard)
     weakest = attention.argsort(dim=-1)[..., :cut]
-    attention = attention.scatter(-1, weakest, 0.0)
-    return attention / attention.sum(dim=-1, keepdim=True)
+    return attention.scatter(-1, weakest, 0.0)
+
+
+def _from(layers: Tensor, start: int) -> Tensor:
+    if not 0 <= start < len(layers):
+        raise ValueError(f"There is no layer {start} to start from: this model has the layers 0 to {len(layers) - 1}.")
+    return layers[start:]
 
 
 def gradient_attention(attention: Tensor, gradients: Tensor) -> Tensor:
@@ -84,7 +91,7 @@ def relevance(attention: Tensor, gradients: Tensor, start: int = 0) -> Tensor:
     2021, arXiv 2103.15679, Eq. 6, without the identity it starts from: that would show every token as relevant to
     itself.
     """
-    weighted = gradient_attention(attention, gradients)[start:]
+    weighted = _from(gradient_attention(attention, gradients), start)
     identity = torch.eye(weighted.shape[-1], dtype=weighted.dtype, device=weighted.device)
     relevant, steps = identity, []
     for layer in weighted:
@@ -104,17 +111,17 @@ def attention_distance(attention: Tensor, prefix: int, grid: tuple[int, int], pa
 
     From patch to patch, between their middles; looking at other tokens does not count.
     """
-    rows, columns = torch.meshgrid(*(torch.arange(side, dtype=attention.dtype) for side in grid), indexing="ij")
+    rows, columns = torch.meshgrid(*(torch.arange(float(side)) for side in grid), indexing="ij")
     places = torch.stack([rows.flatten(), columns.flatten()], dim=1) * patch_size  # N, 2
     distances = torch.cdist(places, places).to(attention.device)  # N, N
-    patches = attention[..., prefix:, prefix:]
-    patches = patches / patches.sum(dim=-1, keepdim=True)
+    patches = attention[..., prefix:, prefix:].float()
+    patches = patches / patches.sum(dim=-1, keepdim=True).clamp(min=1e-12)  # none where a patch looks at no patch
     return (patches * distances).sum(dim=-1).mean(dim=-1)
 
 
 def entropy(attention: Tensor) -> Tensor:
     """How widely each head spreads its look, in bits, the mean of all tokens (L, H): 0 for a single token."""
-    return torch.special.entr(attention).sum(dim=-1).mean(dim=-1) / torch.log(torch.tensor(2.0))
+    return torch.special.entr(attention).sum(dim=-1).mean(dim=-1) / math.log(2)
 
 
 def position_similarity(positions: Tensor, grid: tuple[int, int]) -> Tensor:
@@ -128,7 +135,7 @@ def filter_components(filters: Tensor, count: int = 28) -> Tensor:
 
     The paper's Figure 7, left.
     """
-    flat = filters.flatten(1)
+    flat = filters.flatten(1).float()
     _, _, components = torch.linalg.svd(flat - flat.mean(dim=0), full_matrices=False)
     tiles = components[:count]
     low, high = tiles.amin(dim=1, keepdim=True), tiles.amax(dim=1, keepdim=True)
@@ -139,7 +146,7 @@ def outliers(tokens: Tensor, prefix: int, factor: float = 2.0) -> tuple[Tensor, 
     """The norm of each patch's token after each layer (L, N), and which are far above the rest.
 
     Such patches, of little content themselves, serve the model as scratch paper (Darcet et al., "Vision Transformers
-    Need Registers", arXiv 2309.16588). Flagged is what has `factor` times the median norm of its layer.
+    Need Registers", arXiv 2309.16588). Flagged is what has more than `factor` times the median norm of its layer.
     """
     norms = tokens[:, prefix:].norm(dim=-1)
     return norms, norms > factor * norms.median(dim=-1, keepdim=True).values
