@@ -183,8 +183,8 @@ def _pictures(
     titles = [name.replace("_", " ") for name in final]  # their units differ, so each has its own scale
     pictures["methods"] = drawing.sheet(photo, list(final.values()), titles, box, shared=False, smooth=options.smooth)
     if "difference" in arrays:
-        labels = (explanation.labels[explanation.class_index(label)] for label in (options.label, options.against))
-        title = " (red) against ".join(labels)
+        names = [explanation.labels[explanation.class_index(label)] for label in (options.label, options.against)]
+        title = f"{names[0]} (red) against {names[1]} (blue)"
         pictures["difference"] = drawing.sheet(
             photo, [arrays["difference"]], [title], box, smooth=options.smooth, signed=True
         )
