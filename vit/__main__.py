@@ -10,7 +10,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from . import summary
-from .checkpoints import DEFAULT, CheckpointError, load
+from .checkpoints import DEFAULT, load
 from .config import VARIANTS, ViTConfig
 from .hub import HubError, quiet_hub
 from .images import PhotoError
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout = None  # type: ignore[assignment]
         return 0
     except OSError as error:
-        print(f"vit: {error.filename or options.out} cannot be written: {error.strerror}.", file=sys.stderr)
+        print(f"vit: {error.filename or 'The output'} cannot be written: {error.strerror}.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -105,8 +105,6 @@ def _summary(options: argparse.Namespace) -> int:
 
 def _predict(options: argparse.Namespace) -> int:
     classifier = load(options.model, options.revision)
-    if not classifier.labels:
-        raise CheckpointError(f"{options.model} has no classifier, so it predicts nothing: choose one with labels.")
 
     def predict(photo: str) -> None:
         predictions = classifier.predict(photo, options.top_k)

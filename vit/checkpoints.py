@@ -16,12 +16,11 @@ from .config import VARIANTS
 from .families import Checkpoint, Files, Json, describe
 from .key_maps import State, key_map_of, place_tokens, rename
 from .model import ViT
-from .refusals import NotAPlainViT, refuse_others
+from .refusals import OUR_TYPE, NotAPlainViT, refuse_others
 
 # Names of the file that holds the weights, the first that exists counts.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 PICKLES = (".bin", ".pt", ".pth")
-MODEL_TYPE = "vit-explorer"
 DEFAULT = "timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k"
 
 
@@ -65,7 +64,7 @@ def save(classifier: Classifier, folder: str | Path) -> None:
     # Not save_file, which makes a file that its owner alone can read.
     (folder / "model.safetensors").write_bytes(safetensors.torch.save(state, metadata={"format": "pt"}))
     config = {
-        "model_type": MODEL_TYPE,
+        "model_type": OUR_TYPE,
         "architecture": classifier.model.config.to_dict(),
         "labels": classifier.labels,
         "preprocessing": classifier.preprocessing.to_dict(),
@@ -166,14 +165,14 @@ def _state(weights: Path) -> State:
     except FileNotFoundError:
         raise CheckpointError(f"{weights.name} is missing: its index names it.") from None
     except Exception as error:  # a damaged file makes both readers raise anything
-        if isinstance(error, pickle.UnpicklingError) and not hub.forget_if_damaged(weights):
+        damaged = hub.forget_if_damaged(weights)
+        if isinstance(error, pickle.UnpicklingError) and not damaged:
             raise CheckpointError(
                 f"{weights.name} holds more than plain tensors, and opening it could run code: "
                 "ask for a safetensors file."
             ) from error
-        hub.forget_if_damaged(weights)
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise CheckpointError(f"{weights.name} is not a file of weights, or is damaged ({reason}).") from error
+        reason = f"{weights.name} is not a file of weights, or is damaged ({hub.first_line(error)})."
+        raise CheckpointError(reason) from error
     for wrapper in ("model", "state_dict"):
         if isinstance(content, dict) and isinstance(content.get(wrapper), dict):
             content = content[wrapper]

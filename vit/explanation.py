@@ -121,9 +121,8 @@ class Explanation:
             return int(self.probabilities.argmax())
         if label in self.labels:
             return self.labels.index(label)
-        index = (
-            int(label) if str(label).isdecimal() else -1
-        )  # numbers of any kind, and such as come from a command line
+        # A number of any kind, or one that comes as text from a command line.
+        index = int(label) if str(label).isdecimal() else -1
         if 0 <= index < len(self.labels):
             return index
         raise ValueError(

@@ -161,10 +161,14 @@ def _other_error(repo: str, error: BaseException) -> str:
         return f"The cache {constants.HF_HUB_CACHE} cannot be written ({error}): set HF_HOME to a folder that can."
     response = getattr(error, "response", None)
     if response is None:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        return f"{repo} could not be fetched whole ({reason}): try again."
+        return f"{repo} could not be fetched whole ({first_line(error)}): try again."
     if response.status_code == 401:
         return f"The Hub does not accept the token sent for {repo}: check HF_TOKEN, or run 'hf auth login'."
     if response.status_code == 403:
         return f"The Hub does not let you read {repo}: check what your token permits, or run 'hf auth login'."
     return f"The Hub answered {response.status_code} for {repo}: try again later."
+
+
+def first_line(error: BaseException) -> str:
+    """What another library's error says, in one line; its kind where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -142,9 +142,7 @@ def _our_name(name: str, key_map: KeyMap) -> str:
 def _join_qkv(state: State) -> State:
     for name in [name for name in state if ".attention.query." in name]:
         parts = [name.replace(".query.", f".{part}.") for part in ("query", "key", "value")]
-        if len({state[part].shape[1:] for part in parts if part in state}) == 1 and all(
-            part in state for part in parts
-        ):
+        if all(part in state for part in parts) and len({state[part].shape[1:] for part in parts}) == 1:
             state[name.replace(".query.", ".qkv.")] = torch.cat([state.pop(part) for part in parts])
     return state
 

@@ -11,6 +11,7 @@ class NotAPlainViT(ValueError):
     """A model of another kind, in a sentence that names it."""
 
 
+OUR_TYPE = "vit-explorer"  # model_type in the config.json of our own folders
 TRANSFORMERS_TYPES = ("vit", "deit", "dinov2", "dinov2_with_registers")
 OTHER_TYPES = {
     "swin": "a Swin Transformer",
@@ -61,7 +62,7 @@ def refuse_others(names: Iterable[str], config: dict[str, Any]) -> None:
     """Raise `NotAPlainViT`, naming what it is, unless config and parameter names are those of a plain ViT."""
     kind = None
     model_type, architecture = config.get("model_type"), config.get("architecture")
-    if model_type is not None and str(model_type) not in (*TRANSFORMERS_TYPES, "vit-explorer"):
+    if model_type is not None and str(model_type) not in (*TRANSFORMERS_TYPES, OUR_TYPE):
         kind = OTHER_TYPES.get(str(model_type), "another kind of model") + f" (model_type {model_type!r})"
     elif config.get("use_swiglu_ffn"):
         kind = SWIGLU

@@ -45,10 +45,9 @@ def rows(config: ViTConfig, batch: int = 1) -> list[Row]:
         Row(name, "Parameter", None, tuple(parameter.shape), parameter.numel())
         for name, parameter in model.named_parameters(recurse=False)
     ]
-    for name, (shape_in, shape_out) in sorted(shapes.items(), key=lambda item: list(named).index(item[0])):
-        count = sum(parameter.numel() for parameter in named[name].parameters())
-        part = name.count(".") > 1
-        table.append(Row(name, type(named[name]).__name__, shape_in, shape_out, count, part))
+    for name, module in named.items():
+        count = sum(parameter.numel() for parameter in module.parameters())
+        table.append(Row(name, type(module).__name__, *shapes[name], count, part=name.count(".") > 1))
     return table
 
 
