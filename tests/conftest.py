@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import skimage
 import torch
-from PIL import Image
+from PIL import Image, ImageDraw
 
 import vit
 
@@ -47,6 +47,37 @@ def photos() -> list[Image.Image]:
 def tiny_config() -> vit.ViTConfig:
     """As small as a ViT can be and still have several layers, heads and patches."""
     return vit.ViTConfig(image_size=32, patch_size=8, width=64, heads=2, mlp_width=128, layers=2, classes=3)
+
+
+@pytest.fixture(scope="session")
+def tiny_base(tmp_path_factory, tiny_config) -> Path:
+    """A checkpoint to fine-tune: random, and quick."""
+    folder = tmp_path_factory.mktemp("base")
+    labels = ["pizza", "steak", "sushi"]
+    vit.save(vit.Classifier(randomise(vit.ViT(tiny_config)), labels, vit.Preprocessing((32, 32))), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def discs(tmp_path_factory) -> Path:
+    """Pictures of discs in three colours, 24 to train and 8 to test of each: a class is easily told."""
+    folder = tmp_path_factory.mktemp("discs")
+    generator = torch.Generator().manual_seed(2)
+    for part, count in (("train", 24), ("test", 8)):
+        for name, colour in (("blue_disc", "#2840dc"), ("green_disc", "#28c828"), ("red_disc", "#dc2828")):
+            (folder / part / name).mkdir(parents=True)
+            for number in range(count):
+                x, y, *ground = torch.randint(0, 20, (5,), generator=generator).tolist()
+                picture = Image.new("RGB", (48, 44), tuple(12 * value for value in ground))
+                ImageDraw.Draw(picture).ellipse((x, y, x + 24, y + 24), fill=colour)
+                picture.save(folder / part / name / f"{number}.png")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """Features and fetched data of a test stay its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def randomise(model: torch.nn.Module) -> torch.nn.Module:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import math
+import os
 import re
+import struct
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
-LARGE = (".safetensors", ".bin")  # known by their sha256, and sent by a storage on another host
+import pytest
+from huggingface_hub import constants
+
+LARGE = (".safetensors", ".bin", ".parquet")  # known by their sha256, and sent by a storage on another host
 XET_PIECE = 1 << 16
+os.environ["HF_XET_XORB_COMPRESSION_POLICY"] = "none"  # so that uploads can be read; the client looks once
 
 Headers = dict[str, str]
 
@@ -60,10 +68,12 @@ class HubServer(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.storage_url = f"http://localhost:{self.server_port}"  # another host in the client's eyes
         self.xet = False  # send large files as Xet does, the way of the real Hub, or by plain HTTP
-        self.repos: dict[str, Repo] = {}
+        self.repos: dict[str, Repo] = {}  # by id, that of a data set or Space after its kind: "datasets/ethz/food101"
         self.stored: dict[str, tuple[str, bytes]] = {}  # sha256: name and content
+        self.pieces: dict[str, list[bytes]] = {}  # of the xorbs that were uploaded, by their hash
         self.tokens: set[str] = set()  # of all users
-        self.troubles: dict[str, Trouble] = {}  # by name of the file
+        self.writers: dict[str, str] = {}  # token: the name under which it may write
+        self.troubles: dict[str, Trouble] = {}  # by name of the file, or of the repository that is written
         self.requests: list[Request] = []
         self.before: Callable[[Request], object] = lambda request: None  # called with each request before its answer
 
@@ -101,48 +111,171 @@ class Handler(BaseHTTPRequestHandler):
         request = Request(self.command, self.path, headers.get("Range"), headers.get("Authorization"))
         self.server.requests.append(request)
         self.server.before(request)
+        self.body = self.rfile.read(int(headers.get("Content-Length", 0)))
         for pattern, answer in ROUTES:
-            if found := re.fullmatch(pattern, self.path):
-                return answer(self, *map(unquote, found.groups()))
+            if found := re.fullmatch(pattern, self.path.partition("?")[0]):
+                return answer(self, *(unquote(group or "") for group in found.groups()))
         self.fail(404, "Sorry, we can't find the page you are looking for.")
 
-    do_HEAD = do_GET
+    do_HEAD = do_POST = do_GET
+
+    @property
+    def token(self) -> str:
+        return self.headers.get("Authorization", "").removeprefix("Bearer ")
+
+    def may_read(self, repo_id: str, gate: bool = True) -> bool:
+        """Whether the token may read the repository, and behind its gate; answers if it may not."""
+        repo = self.server.repos.get(repo_id, Repo(readers=set()))
+        if self.token and self.token not in self.server.tokens:
+            self.fail(401, "Invalid credentials in Authorization header")
+        elif repo.readers is None or self.token in repo.readers or (repo.gated and not gate):
+            return True
+        elif repo.gated:
+            self.fail(403 if self.token else 401, f"Access to model {repo_id} is restricted.", "GatedRepo")
+        else:
+            self.fail(404 if self.token else 401, "Repository not found", "RepoNotFound")
+        return False
+
+    def may_write(self, repo_id: str) -> bool:
+        """Whether the token may write under the owner's name; answers if it may not."""
+        owner = repo_id.split("/")[-2]
+        trouble = self.trouble_with(repo_id)
+        if trouble.status and trouble.strikes():
+            self.fail(trouble.status, "This name is reserved." if trouble.status == 400 else "Service Unavailable")
+        elif self.token not in self.server.tokens:
+            self.fail(401, "Invalid username or password.")
+        elif self.server.writers.get(self.token) != owner:
+            self.fail(403, f"You don't have the rights to create a repo under the namespace {owner}")
+        else:
+            return True
+        return False
+
+    def commit_at(self, repo_id: str, revision: str) -> str | None:
+        """The commit's hash; answers if there is no such revision."""
+        repo = self.server.repos[repo_id]
+        commit = repo.refs.get(revision or "main", revision)
+        if commit in repo.commits:
+            return commit
+        return self.fail(404, f"Invalid rev id: {revision}", "RevisionNotFound")
+
+    def create(self) -> None:
+        about = json.loads(self.body)
+        kind = about.get("type", "model")
+        owner = about["organization"] or self.server.writers.get(self.token)
+        repo_id = ("" if kind == "model" else f"{kind}s/") + f"{owner}/{about['name']}"
+        if not self.may_write(repo_id):
+            return
+        url = f"{self.server.url}/{repo_id}"
+        if repo_id in self.server.repos:
+            return self.answer({"error": f"You already created this {kind} repo", "url": url}, 409)
+        self.server.commit(repo_id, {".gitattributes": b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n"})
+        if about.get("visibility") == "private":
+            self.server.repos[repo_id].readers = {self.token}
+        self.answer({"url": url})
+
+    def preupload(self, kind: str, name: str, revision: str) -> None:
+        """Which files are large, and what the repository has in their places."""
+        repo_id = full_id(kind, name)
+        if not self.may_write(repo_id) or not (commit := self.commit_at(repo_id, revision)):
+            return
+        there = self.server.repos[repo_id].commits[commit]
+        files = [
+            {
+                "path": file["path"],
+                "uploadMode": "lfs" if file["path"].endswith(LARGE) else "regular",
+                "shouldIgnore": False,
+                "oid": digest_of(file["path"], there[file["path"]]) if file["path"] in there else None,
+            }
+            for file in json.loads(self.body)["files"]
+        ]
+        self.answer({"files": files})
+
+    def commit(self, kind: str, name: str, revision: str) -> None:
+        repo_id = full_id(kind, name)
+        if not self.may_write(repo_id) or not (before := self.commit_at(repo_id, revision)):
+            return
+        files = dict(self.server.repos[repo_id].commits[before])
+        for change in map(json.loads, self.body.splitlines()):
+            value = change["value"]
+            if change["key"] == "file":
+                files[value["path"]] = base64.b64decode(value["content"])
+            elif change["key"] == "lfsFile":
+                files[value["path"]] = self.server.stored[value["oid"]][1]
+            elif change["key"] == "deletedFile":
+                del files[value["path"]]
+        commit = self.server.commit(repo_id, files, revision)
+        self.answer({"commitUrl": f"{self.server.url}/{repo_id}/commit/{commit}", "commitOid": commit})
+
+    def valid_yaml(self) -> None:
+        self.answer({"errors": [], "warnings": []})
+
+    def auth_check(self, kind: str, name: str) -> None:
+        if self.may_read(full_id(kind, name)):
+            self.answer({})
+
+    def about(self, kind: str, name: str, revision: str) -> None:
+        repo_id = full_id(kind, name)
+        if self.may_read(repo_id, gate=False) and (commit := self.commit_at(repo_id, revision)):
+            siblings = [{"rfilename": file} for file in self.server.repos[repo_id].commits[commit]]
+            self.answer({"id": name, "sha": commit, "siblings": siblings, "tags": []})
+
+    def tree(self, kind: str, name: str, revision: str, folder: str) -> None:
+        everything_below = "recursive=true" in self.path.lower()
+
+        def inside(path: str) -> bool:
+            parents = PurePosixPath(path).parents
+            return PurePosixPath(folder) in (parents if everything_below else parents[:1])
+
+        self.list_paths(full_id(kind, name), revision, inside)
+
+    def paths_info(self, kind: str, name: str, revision: str) -> None:
+        wanted = parse_qs(self.body.decode()).get("paths", [])
+        self.list_paths(full_id(kind, name), revision, lambda path: path in wanted)
+
+    def list_paths(self, repo_id: str, revision: str, wanted: Callable[[str], bool]) -> None:
+        if not self.may_read(repo_id) or not (commit := self.commit_at(repo_id, revision)):
+            return
+        entries: dict[str, dict[str, object]] = {}
+        for path, content in self.server.repos[repo_id].commits[commit].items():
+            digest = digest_of(path, content)
+            entries[path] = {"type": "file", "path": path, "size": len(content), "oid": digest}
+            if path.endswith(LARGE):
+                entries[path]["lfs"] = {"oid": digest, "size": len(content), "pointerSize": 130}
+            for folder in map(str, PurePosixPath(path).parents[:-1]):
+                entries[folder] = {"type": "directory", "path": folder, "size": 0, "oid": "0" * 40}
+        self.answer([entry for path, entry in entries.items() if wanted(path)])
 
     def resolve(self, repo_id: str, revision: str, name: str) -> None:
-        repo = self.server.repos.get(repo_id, Repo(readers=set()))
-        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        if token and token not in self.server.tokens:
-            return self.fail(401, "Invalid credentials in Authorization header")
-        if repo.readers is not None and token not in repo.readers:
-            if repo.gated:
-                return self.fail(403 if token else 401, f"Access to model {repo_id} is restricted.", "GatedRepo")
-            return self.fail(404 if token else 401, "Repository not found", "RepoNotFound")
-        commit = repo.refs.get(revision, revision)
-        if commit not in repo.commits:
-            return self.fail(404, f"Invalid rev id: {revision}", "RevisionNotFound")
+        if not self.may_read(repo_id) or not (commit := self.commit_at(repo_id, revision)):
+            return
         headers = {"X-Repo-Commit": commit}
-        content = repo.commits[commit].get(name)
+        content = self.server.repos[repo_id].commits[commit].get(name)
         if content is None:
             return self.fail(404, "Entry not found", "EntryNotFound", headers)
         trouble = self.trouble_with(name)
         if trouble.status and trouble.strikes():
             return self.fail(trouble.status, "Service Unavailable")
         if not name.endswith(LARGE):
-            etag = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()  # as git does it
-            return self.send_file(name, content, headers | {"ETag": f'"{etag}"'})
-        digest = hashlib.sha256(content).hexdigest()
+            return self.send_file(name, content, headers | {"ETag": f'"{digest_of(name, content)}"'})
+        digest = digest_of(name, content)
         headers |= {"X-Linked-Size": str(len(content)), "X-Linked-ETag": f'"{digest}"'}
         if self.server.xet:
-            token_url = f"{self.server.url}/api/models/{repo_id}/xet-read-token/{commit}"
+            kind = "" if repo_id.startswith(("datasets/", "spaces/")) else "models/"
+            token_url = f"{self.server.url}/api/{kind}{repo_id}/xet-read-token/{commit}"
             headers |= {"X-Xet-Hash": digest[::-1], "Link": f'<{token_url}>; rel="xet-auth"'}
         self.reply(302, headers | {"Location": f"{self.server.storage_url}/storage/{digest}/{name}"})
 
     def storage(self, digest: str) -> None:
         self.send_file(*self.server.stored[digest], {"ETag": f'"{digest}"'})
 
-    def xet_token(self) -> None:
-        about = {"Cas-Url": self.server.storage_url, "Access-Token": "xet", "Token-Expiration": int(time.time()) + 3600}
-        self.reply(200, {f"X-Xet-{name}": str(value) for name, value in about.items()})
+    def xet_token(self, kind: str, name: str, right: str) -> None:
+        if right == "write" and not self.may_write(full_id(kind, name)):
+            return
+        expires = int(time.time()) + 3600
+        about = {"Cas-Url": self.server.storage_url, "Access-Token": "xet", "Token-Expiration": str(expires)}
+        headers = {f"X-Xet-{name}": value for name, value in about.items()}
+        answer = {"casUrl": self.server.storage_url, "accessToken": "xet", "exp": expires}  # the same, for uploads
+        self.reply(200, headers, json.dumps(answer).encode())
 
     def xet_pieces(self, xet_hash: str) -> None:
         """Where the pieces of a file are: all in one xorb, which is for this file alone."""
@@ -152,10 +285,36 @@ class Handler(BaseHTTPRequestHandler):
         place["url_range"] = {"start": 0, "end": len(xorb(content)) - 1}
         term = {"hash": xet_hash, "unpacked_length": len(content), "range": pieces}
         answer = {"offset_into_first_range": 0, "terms": [term], "fetch_info": {xet_hash: [place]}}
-        self.reply(200, {"Content-Type": "application/json"}, json.dumps(answer).encode())
+        self.answer(answer)
 
     def xet_xorb(self, xet_hash: str) -> None:
         self.send_file(*self.server.stored[xet_hash[::-1]], {}, xorb)
+
+    def xet_upload(self, xet_hash: str) -> None:
+        """Keep the pieces of an uploaded xorb."""
+        pieces = self.server.pieces[xet_hash] = []
+        start = 0
+        while self.body[start : start + 7] not in (b"", b"XETBLOB"):  # a footer may follow the pieces
+            packed = int.from_bytes(self.body[start + 1 : start + 4], "little")
+            assert self.body[start + 4] == 0, "a packed piece: set HF_XET_XORB_COMPRESSION_POLICY to none"
+            pieces.append(self.body[start + 8 : start + 8 + packed])
+            start += 8 + packed
+        self.answer({"was_inserted": True})
+
+    def xet_shard(self) -> None:
+        """Put together the files that a shard tells of: for each a header, its terms, their checks, its sha256."""
+        rows = [self.body[start : start + 48] for start in range(48, len(self.body), 48)]
+        while not rows[0].startswith(b"\xff" * 32):
+            flags, count = struct.unpack("<2I", rows[0][32:40])
+            content = b""
+            for row in rows[1 : 1 + count]:
+                first, end = struct.unpack("<2I", row[40:48])
+                content += b"".join(self.server.pieces[xet_hex(row)][first:end])
+            rows = rows[1 + count * (2 if flags & 1 << 31 else 1) :]
+            digest = xet_hex(rows.pop(0))
+            assert flags & 1 << 30 and hashlib.sha256(content).hexdigest() == digest
+            self.server.stored[digest] = ("", content)
+        self.answer({"result": 1})
 
     def send_file(self, name: str, content: bytes, headers: Headers, packed: Callable[[bytes], bytes] = bytes) -> None:
         trouble = self.trouble_with(name)
@@ -178,6 +337,9 @@ class Handler(BaseHTTPRequestHandler):
         about = {"X-Error-Message": message} | ({"X-Error-Code": code} if code else {})
         self.reply(status, about | (headers or {}), json.dumps({"error": message}).encode())
 
+    def answer(self, content: object, status: int = 200) -> None:
+        self.reply(status, {"Content-Type": "application/json"}, json.dumps(content).encode())
+
     def reply(self, status: int, headers: Headers, body: bytes = b"") -> None:
         self.send_response(status)
         for name, value in ({"Content-Length": str(len(body)), "Connection": "close"} | headers).items():
@@ -191,6 +353,43 @@ class Handler(BaseHTTPRequestHandler):
         """Quiet: `requests` has it all."""
 
 
+def visit(hub: HubServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client's settings as if the environment had been set before its import, and no waits between its tries."""
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    settings = {
+        "ENDPOINT": hub.url,
+        "HUGGINGFACE_CO_URL_TEMPLATE": hub.url + "/{repo_id}/resolve/{revision}/{filename}",
+        "HF_HUB_CACHE": str(home / "hub"),
+        "HF_TOKEN_PATH": str(home / "token"),
+        "HF_STORED_TOKENS_PATH": str(home / "stored_tokens"),
+        "AGENT_HARNESSES_PATH": str(home / "agent_harnesses.json"),
+        "HF_HUB_OFFLINE": False,
+    }
+    for name, value in settings.items():
+        monkeypatch.setattr(constants, name, value)
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_OIDC_RESOURCE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_HOME", str(home))
+    monkeypatch.setenv("HF_XET_CLIENT_RETRY_MAX_ATTEMPTS", "2")
+    monkeypatch.setenv("HF_XET_CLIENT_RETRY_BASE_DELAY", "10ms")
+
+
+def full_id(kind: str, name: str) -> str:
+    return name if kind == "models" else f"{kind}/{name}"
+
+
+def digest_of(name: str, content: bytes) -> str:
+    """A large file's sha256, a small one's hash as git makes it."""
+    if name.endswith(LARGE):
+        return hashlib.sha256(content).hexdigest()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+def xet_hex(row: bytes) -> str:
+    """The hash at the start of a shard's row as Xet writes it: four numbers of eight bytes, the lowest first."""
+    return "".join(f"{number:016x}" for number in struct.unpack("<4Q", row[:32]))
+
+
 def xorb(content: bytes) -> bytes:
     """The file in pieces, before each its version, packed size, compression (none) and size."""
     packed = b""
@@ -201,10 +400,21 @@ def xorb(content: bytes) -> bytes:
     return packed
 
 
+REPO = r"/api/(models|datasets|spaces)/([^/]+/[^/]+)"
 ROUTES = (
-    (r"/([^/]+(?:/[^/]+)?)/resolve/([^/]+)/(.+)", Handler.resolve),
+    (r"/((?:datasets/|spaces/)?[^/]+(?:/[^/]+)?)/resolve/([^/]+)/(.+)", Handler.resolve),
     (r"/storage/([0-9a-f]{64})/.+", Handler.storage),
-    (r"/api/models/.+/xet-read-token/[0-9a-f]{40}", Handler.xet_token),
+    (r"/api/repos/create", Handler.create),
+    (r"/api/validate-yaml", Handler.valid_yaml),
+    (REPO + r"(?:/revision/([^/]+))?", Handler.about),
+    (REPO + r"/auth-check", Handler.auth_check),
+    (REPO + r"/tree/([^/]+)(?:/(.+))?", Handler.tree),
+    (REPO + r"/paths-info/([^/]+)", Handler.paths_info),
+    (REPO + r"/preupload/([^/]+)", Handler.preupload),
+    (REPO + r"/commit/([^/]+)", Handler.commit),
+    (REPO + r"/xet-(read|write)-token/[^/]+", Handler.xet_token),
     (r"/v1/reconstructions/([0-9a-f]{64})", Handler.xet_pieces),
     (r"/xorb/([0-9a-f]{64})/.+", Handler.xet_xorb),
+    (r"/v1/xorbs/default/([0-9a-f]{64})", Handler.xet_upload),
+    (r"/v1/shards", Handler.xet_shard),
 )

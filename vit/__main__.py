@@ -12,6 +12,7 @@ from tqdm import tqdm
 from . import summary
 from .checkpoints import DEFAULT, load
 from .config import VARIANTS, ViTConfig
+from .finetune import command as finetune
 from .hub import HubError, quiet_hub
 from .images import PhotoError
 from .maps import Heads
@@ -71,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--curves", action="store_true", help="deletion and insertion curves of each map")
     command.add_argument("--without-outliers", action="store_true", help="leave out patches of far too large a norm")
     command.set_defaults(run=_explain)
+
+    finetune.add_to(commands, _add_model)
     return parser
 
 

@@ -56,11 +56,13 @@ def load(source: str | Path = DEFAULT, revision: str | None = None, token: str |
     return Classifier(model.eval(), checkpoint.labels, checkpoint.preprocessing, str(source))
 
 
-def save(classifier: Classifier, folder: str | Path) -> None:
-    """Write a folder that `load` takes: model.safetensors and config.json."""
+def save(classifier: Classifier, folder: str | Path, half: bool = False) -> None:
+    """Write a folder that `load` takes: model.safetensors (half its size in float16) and config.json."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    state = {name: tensor.contiguous() for name, tensor in classifier.model.state_dict().items()}
+    state = {name: tensor.cpu().contiguous() for name, tensor in classifier.model.state_dict().items()}
+    if half:
+        state = {name: tensor.half() for name, tensor in state.items()}
     # Not save_file, which makes a file that its owner alone can read.
     (folder / "model.safetensors").write_bytes(safetensors.torch.save(state, metadata={"format": "pt"}))
     config = {

@@ -1,4 +1,4 @@
-"""Fetching a checkpoint from the Hugging Face Hub with its own client, and its errors as sentences."""
+"""Fetching from the Hugging Face Hub with its own client, and its errors as sentences."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from httpx2 import ConnectError, ConnectTimeout  # which the client uses
 from huggingface_hub import _CACHED_NO_EXIST, constants, errors, hf_hub_download, try_to_load_from_cache
 from huggingface_hub.utils import logging
 
@@ -19,7 +20,7 @@ NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class HubError(OSError):
-    """The Hub could not give us a checkpoint, in a sentence that says why and what to do."""
+    """The Hub could not give or take what was asked, in a sentence that says why and what to do."""
 
 
 def quiet_hub() -> None:
@@ -73,7 +74,7 @@ def _download(
 
     Without a connection, None as well where the cache has any of `weights`: another program may have put them there.
     """
-    with _sentences(repo, revision):
+    with sentences(repo, revision):
         cached = try_to_load_from_cache(repo, name, revision=revision)
         if cached is _CACHED_NO_EXIST and _is_commit(revision):
             return None
@@ -127,31 +128,34 @@ def _is_whole(path: Path, name: str) -> bool:
 
 
 @contextmanager
-def _sentences(repo: str, revision: str | None) -> Iterator[None]:
-    """Turn the client's errors into one sentence each."""
+def sentences(repo: str, revision: str | None = None, kind: str = "model") -> Iterator[None]:
+    """Turn the client's errors into one sentence each; `kind` is "model" or "data set"."""
     try:
         yield
     except errors.GatedRepoError as error:
-        raise HubError(
-            f"{repo} is gated: accept its terms at {constants.ENDPOINT}/{repo}, then run 'hf auth login'."
-        ) from error
+        page = f"{constants.ENDPOINT}/{'datasets/' if kind == 'data set' else ''}{repo}"
+        raise HubError(f"{repo} is gated: accept its terms at {page}, then run 'hf auth login'.") from error
     except errors.RepositoryNotFoundError as error:
         raise HubError(
-            f"There is no model {repo} on the Hub, or it is private: check the spelling, or run 'hf auth login'."
+            f"There is no {kind} {repo} on the Hub, or it is private: check the spelling, or run 'hf auth login'."
         ) from error
     except errors.RevisionNotFoundError as error:
         raise HubError(f"{repo} on the Hub has no revision {revision!r}: check its branches and tags.") from error
     except errors.HFValidationError as error:
         raise HubError(f"{repo!r} is neither a file or folder here nor a Hub id such as 'owner/name'.") from error
-    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
+    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, ConnectError, ConnectTimeout) as error:
         if isinstance(error.__cause__, errors.HfHubHTTPError):
             raise HubError(_other_error(repo, error.__cause__)) from error
-        reason = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else f"{constants.ENDPOINT} cannot be reached"
         raise HubError(
-            f"{repo} is not in the cache and {reason}: connect, or name a folder or file that is here."
+            f"{repo} is not in the cache and {no_connection()}: connect, or name a folder or file that is here."
         ) from error
     except (OSError, ValueError, RuntimeError, errors.HTTPError) as error:  # Xet, for large files, raises RuntimeError
         raise HubError(_other_error(repo, error)) from error
+
+
+def no_connection() -> str:
+    """Why the Hub does not answer."""
+    return "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else f"{constants.ENDPOINT} cannot be reached"
 
 
 def _other_error(repo: str, error: BaseException) -> str:

@@ -150,10 +150,14 @@ class ViT(nn.Module):
         self.apply(_initialise)
 
     def forward(self, images: Tensor) -> Tensor:
+        return self.classify(self.encode(images))
+
+    def encode(self, images: Tensor) -> Tensor:
+        """The last layer's tokens (B, T, D)."""
         z = self.embed(images)
         for block in self.blocks:
             z, _ = block(z)
-        return self.classify(z)
+        return z
 
     def record(self, images: Tensor, layers: Iterable[int] | None = None) -> Recording:
         """The same pass, keeping the tokens after each layer and the attention of `layers` (all by default).

@@ -1,0 +1,114 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from accelerate import Accelerator
+
+import vit
+from vit.finetune import features as module
+from vit.finetune.data import cache, open_data
+from vit.finetune.features import features, key_of
+
+
+@pytest.fixture
+def accelerator():
+    return Accelerator(cpu=True)
+
+
+@pytest.fixture
+def base(tiny_base):
+    return vit.load(tiny_base)
+
+
+def passes(model):
+    """The images that go through a model from now on, batch by batch."""
+    seen = []
+    model.patch_embedding.register_forward_hook(lambda module, given, result: seen.append(len(given[0])))
+    return seen
+
+
+def test_features_are_what_the_head_reads(base, discs, accelerator):
+    photos = open_data(discs).test
+    read = []
+    handle = base.model.head.register_forward_hook(lambda module, given, result: read.append(given[0].detach()))
+    for file in photos.files:
+        base.predict(file)
+    handle.remove()
+    rows, problems = features(base, photos, accelerator)
+    assert problems == {}
+    torch.testing.assert_close(rows, torch.cat(read), atol=1e-5, rtol=0)
+
+
+def test_a_photo_goes_through_the_backbone_once(base, discs, accelerator):
+    data = open_data(discs)
+    seen = passes(base.model)
+    rows, _ = features(base, data.test, accelerator)
+    assert sum(seen) == 24
+    again, _ = features(base, data.test, accelerator)
+    assert sum(seen) == 24 and torch.equal(rows, again)
+    features(base, data.train.take([0, 1]), accelerator)
+    assert sum(seen) == 26
+
+
+def test_a_file_is_known_by_its_content(base, discs, accelerator, tmp_path):
+    photos = open_data(discs).test
+    features(base, photos, accelerator)
+    seen = passes(base.model)
+    copy = tmp_path / "another name.png"
+    copy.write_bytes(photos.files[3].read_bytes())
+    rows, _ = features(base, replace(photos, files=[copy], targets=[0]), accelerator)
+    assert not seen
+    copy.write_bytes(photos.files[4].read_bytes() + b"\0")
+    features(base, replace(photos, files=[copy], targets=[0]), accelerator)
+    assert sum(seen) == 1 and rows.abs().sum() > 0
+
+
+def test_the_key_changes_with_the_backbone_and_the_preprocessing_but_not_with_the_head(base):
+    key = key_of(base)
+    with torch.no_grad():
+        base.model.head.weight.add_(1)
+    assert key_of(base) == key
+    assert key_of(replace(base, preprocessing=vit.Preprocessing((32, 32), mean=(0.4, 0.5, 0.5)))) != key
+    with torch.no_grad():
+        base.model.blocks[1].mlp.fc2.bias[0] += 1e-3
+    assert key_of(base) != key
+
+
+def test_photos_that_cannot_be_read_are_named(base, discs, accelerator, tmp_path):
+    (tmp_path / "text.jpg").write_text("hello")
+    photos = open_data(discs).test.take([0, 1, 2])
+    photos.files[1] = tmp_path / "text.jpg"
+    photos.files[2] = tmp_path / "missing.jpg"
+    rows, problems = features(base, photos, accelerator)
+    assert list(problems) == [1, 2]
+    assert "'text.jpg' is not a photo" in problems[1] and "There is no photo" in problems[2]
+    assert rows[0].abs().sum() > 0 and rows[1:].abs().sum() == 0
+
+
+def test_what_was_made_before_a_kill_is_not_lost(base, discs, accelerator, monkeypatch):
+    photos = open_data(discs).train
+    monkeypatch.setattr(module, "PART", 32)
+    calls = []
+
+    def killed(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return over(*arguments, **options)
+
+    over = module.over
+    monkeypatch.setattr(module, "over", killed)
+    with pytest.raises(KeyboardInterrupt):
+        features(base, photos, accelerator)
+    monkeypatch.setattr(module, "over", over)
+    seen = passes(base.model)
+    features(base, photos, accelerator)
+    assert sum(seen) == 72 - 32
+
+
+def test_a_part_that_is_still_being_written_is_not_read(base, discs, accelerator):
+    photos = open_data(discs).test.take([0])
+    features(base, photos, accelerator)
+    folder = cache() / "features" / key_of(base)
+    (folder / "half").write_bytes(b"half a file")
+    assert features(base, photos, accelerator)[0].shape == (1, 64)

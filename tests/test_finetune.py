@@ -1,0 +1,309 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+import vit
+from vit.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[1]
+QUICK = ["--workers", "0", "--batch-size", "16"]
+
+
+@pytest.fixture
+def finetune(tiny_base, discs, tmp_path):
+    """Runs the command on the discs; the exit code."""
+
+    def run(*arguments, data=discs, out="out", base=tiny_base):
+        return main(["finetune", str(data), "--base", str(base), "--out", str(tmp_path / out), *QUICK, *arguments])
+
+    return run
+
+
+def weights(folder):
+    return safetensors.torch.load_file(folder / "model.safetensors")
+
+
+def test_a_head_is_trained_and_a_folder_is_written_that_load_takes(finetune, tiny_base, discs, tmp_path, capsys):
+    assert finetune("--epochs", "3") == 0
+    out = tmp_path / "out"
+    written = {path.name for path in out.iterdir()} - {"most_wrong.png"}
+    assert written == {"model.safetensors", "config.json", "README.md", "history.json", "evaluation.json"} | {
+        "curves.png",
+        "confusion.png",
+    }
+    tuned, base = vit.load(out), vit.load(tiny_base)
+    assert tuned.labels == ["blue disc", "green disc", "red disc"] and tuned.preprocessing == base.preprocessing
+    changed = {name for name, tensor in weights(out).items() if not torch.equal(tensor, weights(tiny_base)[name])}
+    assert changed == {"head.weight", "head.bias"}
+
+    right = sum(
+        tuned.predict(file, 1)[0][0] == file.parent.name.replace("_", " ") for file in discs.glob("test/*/*.png")
+    )
+    assert json.loads((out / "evaluation.json").read_text())["correct"] == right
+    assert f"{right}/24" in capsys.readouterr().out
+    card = (out / "README.md").read_text()
+    assert f"| top-1 | {right} of 24 ({right / 24:.1%}) |" in card
+    assert "66 photos to learn from, 6 held out to watch the epochs on, 24 to test, 0 skipped" in card
+    history = json.loads((out / "history.json").read_text())
+    assert [row["epoch"] for row in history] == [1, 2, 3] and history[0]["held_out"]["photos"] == 6
+
+
+def test_all_weights_are_trained(finetune, tiny_base, tmp_path):
+    assert finetune("--train", "all", "--epochs", "2", "--learning-rate", "3e-3") == 0
+    before, after = weights(tiny_base), weights(tmp_path / "out")
+    assert all(not torch.equal(after[name], before[name]) for name in before)
+    assert "its head alone, on the frozen base" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_a_model_learns_discs_from_scratch(tmp_path, discs, monkeypatch, tiny_config):
+    """The largest share by chance is 8 of 24."""
+    monkeypatch.setattr(
+        vit.ViTConfig, "of", lambda name, **options: vit.ViTConfig(**{**tiny_config.to_dict(), **options})
+    )
+    plain = ["--rand-augment", "0", "--mixup", "0", "--ema", "0"]  # the colour is what tells the classes
+    options = ["--from-scratch", "--epochs", "10", "--learning-rate", "3e-3", "--held-out", "0", *plain, *QUICK]
+    assert main(["finetune", str(discs), "--out", str(tmp_path / "out"), *options]) == 0
+    assert json.loads((tmp_path / "out" / "evaluation.json").read_text())["correct"] >= 18
+    assert "held_out" not in json.loads((tmp_path / "out" / "history.json").read_text())[0]
+
+
+def test_one_seed_is_one_result_and_another_is_another(finetune, tmp_path):
+    for out, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        assert finetune("--train", "all", "--epochs", "1", "--seed", seed, out=out) == 0
+    a, b, c = (weights(tmp_path / out) for out in "abc")
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    assert not torch.equal(a["head.weight"], c["head.weight"])
+
+
+def test_a_killed_run_is_resumed_to_the_same_result(finetune, tiny_base, discs, tmp_path):
+    """A real process, killed in the middle with no warning."""
+    options = ["--train", "all", "--epochs", "6", "--head-epochs", "2"]
+    assert finetune(*options, out="whole") == 0
+    command = [sys.executable, "-m", "vit", "finetune", discs, "--base", tiny_base, "--out", tmp_path / "out"]
+    process = subprocess.Popen(
+        [*map(str, command), *QUICK, *options],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+        stderr=subprocess.PIPE,
+    )
+    state = tmp_path / "out" / "unfinished" / "state.pt"
+    end = time.monotonic() + 120
+    while not state.exists() and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stderr.close()
+    assert state.exists(), "it was not killed between two epochs"
+    assert not (tmp_path / "out" / "model.safetensors").exists()
+    done = torch.load(state, weights_only=True)["progress"]["epoch"]
+    assert 0 < done < 6
+
+    assert finetune(*options, "--resume") == 0
+    whole, resumed = weights(tmp_path / "whole"), weights(tmp_path / "out")
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+    assert not state.parent.exists()
+
+
+def test_ctrl_c_says_how_to_go_on(finetune, monkeypatch, capsys):
+    from vit.finetune import run
+
+    monkeypatch.setattr(run, "_train_all", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert finetune("--train", "all") == 130
+    assert capsys.readouterr().err.endswith("vit: Stopped. Go on with the same command and --resume.\n")
+
+
+def test_nothing_is_overwritten_and_a_run_goes_on_as_it_began(finetune, tmp_path, capsys, monkeypatch):
+    from vit.finetune import run
+
+    assert finetune("--resume") == 1
+    assert "There is no unfinished run in" in capsys.readouterr().err
+    real = run._train_all
+    monkeypatch.setattr(run, "_train_all", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+    finetune("--train", "all", "--epochs", "1")
+    monkeypatch.setattr(run, "_train_all", real)
+    capsys.readouterr()
+    assert finetune("--train", "all", "--epochs", "1") == 1
+    assert "holds an unfinished run: go on with --resume, or choose another folder." in capsys.readouterr().err
+    assert finetune("--train", "all", "--epochs", "2", "--resume") == 1
+    assert "began with another epochs (1, now 2): go on as it began" in capsys.readouterr().err
+    assert finetune("--train", "all", "--epochs", "1", "--resume") == 0
+    capsys.readouterr()
+    assert finetune("--epochs", "1") == 1
+    assert "is not empty: choose another, so that nothing is overwritten." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("train", ["all", "head"])
+def test_two_processes_give_the_result_of_one(finetune, tiny_base, discs, tmp_path, train):
+    """Started as accelerate and torchrun start them, on two CPUs that share each batch."""
+    options = ["--train", train, "--epochs", "2", "--learning-rate", "3e-3"]
+    assert finetune(*options, out="one") == 0
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = ["-m", "vit", "finetune", discs, "--base", tiny_base, "--out", tmp_path / "two", *QUICK, *options]
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "XDG_CACHE_HOME": str(tmp_path / "other")}
+    run = subprocess.run(
+        [*launch, *map(str, command)], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert run.stdout.count("Written to") == 1
+    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
+    for name in one:
+        if name.endswith("qkv.bias"):  # a key's bias changes no attention: its gradient is rounding, and Adam enlarges it
+            one[name], two[name] = (torch.cat([bias[:64], bias[128:]]) for bias in (one[name], two[name]))
+        torch.testing.assert_close(two[name], one[name], atol=5e-5, rtol=0)
+    rows = [json.loads((tmp_path / out / "history.json").read_text()) for out in ("one", "two")]
+    assert [row["correct"] for row in rows[0]] == [row["correct"] for row in rows[1]]
+
+
+def test_unreadable_photos_are_named_skipped_and_counted(finetune, discs, tmp_path, capsys):
+    data = shutil.copytree(discs, tmp_path / "data")
+    (data / "train" / "red_disc" / "0.png").write_text("hello")
+    (data / "test" / "blue_disc" / "1.png").write_bytes((data / "test" / "blue_disc" / "1.png").read_bytes()[:60])
+    assert finetune("--epochs", "1", data=data) == 0
+    error = capsys.readouterr().err
+    assert f"vit: {data / 'train' / 'red_disc' / '0.png'}: '0.png' is not a photo that can be read" in error
+    assert "vit: 1 of 72 photos were skipped." in error and "vit: 1 of 24 photos were skipped." in error
+    assert "23 to test, 2 skipped as unreadable" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_a_class_without_readable_photos_gets_a_sentence(finetune, discs, tmp_path, capsys):
+    data = shutil.copytree(discs, tmp_path / "data")
+    for file in (data / "train" / "red_disc").iterdir():
+        file.write_text("hello")
+    assert finetune(data=data) == 1
+    error = capsys.readouterr().err
+    assert "24 of 72 photos were skipped, 14 of them not named here." in error
+    assert error.endswith("vit: None of the photos of 'red disc' can be read: mend them, or remove the class.\n")
+
+
+def test_bad_data_gets_a_sentence_and_leaves_no_folder(finetune, discs, tmp_path, capsys):
+    one = tmp_path / "one"
+    shutil.copytree(discs / "train" / "red_disc", one / "red_disc")
+    for data, sentence in (
+        (one, "There is one class only, 'red disc': a classifier needs two or more."),
+        (tmp_path / "nothing", f"There is no folder '{tmp_path / 'nothing'}'"),
+    ):
+        assert finetune(data=data) == 1
+        assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_data_without_test_photos_gives_up_a_share(finetune, discs, tmp_path):
+    assert finetune("--epochs", "1", "--test", "0.25", data=discs / "train") == 0
+    assert "48 photos to learn from, 6 held out" in (tmp_path / "out" / "README.md").read_text()
+    assert json.loads((tmp_path / "out" / "evaluation.json").read_text())["total"] == 18
+
+
+def test_where_memory_runs_out_a_smaller_batch_is_named(discs, tmp_path):
+    """A real process that may have a little more memory than it takes to start."""
+    script = """
+import resource, sys, torch
+from vit.__main__ import main
+from vit.finetune import run
+
+train = run._train_all
+def limited(*given):
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20), resource.RLIM_INFINITY))
+    return train(*given)
+run._train_all = limited
+sys.exit(main(sys.argv[1:]))
+"""
+    options = ["--from-scratch", "S/16", "--batch-size", "64", "--workers", "0", "--epochs", "1"]
+    command = [sys.executable, "-c", script, "finetune", str(discs), "--out", str(tmp_path / "out"), *options]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "vit: The memory does not hold 64 photos at a time: try --batch-size 32, or --accumulate 2" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_half_precision_is_half_the_size_and_is_what_was_measured(finetune, tmp_path, discs):
+    assert finetune("--epochs", "2") == 0 and finetune("--epochs", "2", "--half", out="half") == 0
+    whole, half = weights(tmp_path / "out"), weights(tmp_path / "half")
+    assert all(torch.equal(half[name], whole[name].half()) for name in whole)
+    assert vit.load(tmp_path / "half").model.head.weight.dtype == torch.float32
+
+
+def test_probabilities_are_made_right_on_held_out_photos(finetune, tiny_base, discs, tmp_path, monkeypatch):
+    """The answers stay, and of all temperatures none is much better on the photos held out."""
+    from vit.finetune import run
+
+    assert finetune("--epochs", "10", "--held-out", "0.5", "--label-smoothing", "0.6", out="before") == 0
+    monkeypatch.setattr(run, "ENOUGH", 10)
+    assert finetune("--epochs", "10", "--held-out", "0.5", "--label-smoothing", "0.6") == 0
+    before, after = weights(tmp_path / "before")["head.weight"], weights(tmp_path / "out")["head.weight"]
+    ratio = (before / after).flatten()
+    assert ratio.std() < 1e-3 and ratio.mean() < 0.95  # smoothed labels make a model too unsure
+    losses = [json.loads((tmp_path / out / "history.json").read_text())[-1]["correct"] for out in ("before", "out")]
+    assert losses[0] == losses[1]
+
+
+def test_a_base_that_knows_the_classes_keeps_what_it_knows(finetune, tiny_base, discs, tmp_path):
+    """Trained at a learning rate of nothing, the head is the base's own."""
+    data = shutil.copytree(discs, tmp_path / "data")
+    for part in ("train", "test"):
+        for old, new in (("blue_disc", "sushi"), ("green_disc", "pizza")):
+            (data / part / old).rename(data / part / new)
+        shutil.rmtree(data / part / "red_disc")
+    assert finetune("--learning-rate", "0", "--epochs", "1", data=data) == 0
+    base, tuned = weights(tiny_base)["head.weight"], weights(tmp_path / "out")["head.weight"]
+    assert torch.equal(tuned, base[[0, 2]])  # of pizza, steak, sushi
+
+
+def test_tensorboard_gets_the_figures_of_the_epochs(finetune, tmp_path):
+    event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    assert finetune("--epochs", "3", "--tensorboard") == 0
+    events = event_accumulator.EventAccumulator(str(tmp_path / "out" / "tensorboard"))
+    events.Reload()
+    history = json.loads((tmp_path / "out" / "history.json").read_text())
+    for name, row in (("loss/train", lambda row: row["loss"]), ("loss/held out", lambda row: row["held_out"]["loss"])):
+        assert [scalar.value for scalar in events.Scalars(name)] == pytest.approx([row(each) for each in history])
+
+
+def test_evaluate_counts_what_predict_answers(finetune, discs, tmp_path, capsys):
+    assert finetune("--epochs", "3") == 0
+    capsys.readouterr()
+    assert main(["evaluate", str(discs), "--model", str(tmp_path / "out"), "--out", str(tmp_path / "report")]) == 0
+    text = capsys.readouterr().out
+    measured = json.loads((tmp_path / "out" / "evaluation.json").read_text())
+    assert json.loads((tmp_path / "report" / "evaluation.json").read_text()) == measured
+    assert f"{measured['correct']}/24" in text and (tmp_path / "report" / "confusion.png").exists()
+    assert main(["evaluate", str(discs), "--model", str(tmp_path / "out"), "--part", "train"]) == 0
+    assert "/72" in capsys.readouterr().out
+
+
+def test_evaluate_tells_a_model_of_other_classes(discs, tiny_base, capsys):
+    assert main(["evaluate", str(discs), "--model", str(tiny_base)]) == 1
+    assert "does not know the class 'blue disc' and 2 others" in capsys.readouterr().err
+
+
+def test_wrong_options_get_a_sentence(finetune, capsys):
+    assert finetune("--epochs", "0") == 1
+    assert capsys.readouterr().err == "vit: epochs is 0, but must be at least 1.\n"
+    with pytest.raises(SystemExit):
+        finetune("--held-out", "1.5")
+    assert "'1.5' is not a share from 0 up to 1" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="session")
+def mini(shared, tmp_path_factory) -> Path:
+    """FoodVision Mini: pizza, steak and sushi."""
+    folder = tmp_path_factory.mktemp("mini")
+    with zipfile.ZipFile(shared / "data" / "pizza_steak_sushi_20_percent.zip") as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def test_a_head_on_the_real_model_tells_pizza_steak_and_sushi(mini, shared, tmp_path):
+    base = shared / "weights" / "vit_tiny_patch16_224.safetensors"
+    assert main(["finetune", str(mini), "--base", str(base), "--out", str(tmp_path / "out")]) == 0
+    assert json.loads((tmp_path / "out" / "evaluation.json").read_text())["correct"] >= 149

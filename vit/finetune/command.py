@@ -1,0 +1,149 @@
+"""The commands `python -m vit finetune` and `python -m vit evaluate`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from .recipe import Recipe, Train, choices
+
+if TYPE_CHECKING:
+    from .training import OnEpoch, Row
+
+BASE = "timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k"
+DATA_HELP = "a folder of class folders, or of train and test folders that hold them; food101; or a Hub data set"
+
+
+def add_to(commands: Any, add_model: Any) -> None:
+    """Add both commands to the parser. What is slow to import waits until one runs."""
+    command = commands.add_parser("finetune", help="train on your own photos", description=_finetune.__doc__)
+    command.add_argument("data", metavar="DATA", help=DATA_HELP)
+    command.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="for the model; vit.load takes it")
+    command.add_argument("--base", default=BASE, metavar="MODEL", help="what to start from (default: %(default)s)")
+    command.add_argument("--train", choices=("head", "all"), default="head", help="the head alone (default), or all")
+    command.add_argument(
+        "--from-scratch", nargs="?", const="Ti/16", metavar="VARIANT", help="start from nothing (default: Ti/16)"
+    )
+    command.add_argument("--resume", action="store_true", help="go on with the unfinished run in --out")
+    command.add_argument("--held-out", type=_share, default=0.1, metavar="SHARE", help="of train, to watch (0.1)")
+    command.add_argument("--test", type=_share, default=0.2, metavar="SHARE", help="where there is no test set (0.2)")
+    command.add_argument("--half", action="store_true", help="write float16: half the size")
+    command.add_argument("--accumulate", type=int, default=1, metavar="N", help="passes for one batch, to save memory")
+    command.add_argument("--workers", type=int, metavar="N", help="processes that read photos")
+    command.add_argument("--tensorboard", action="store_true", help="write figures for TensorBoard, too")
+    command.add_argument("--push-to-hub", metavar="NAME", help="upload the model to the Hugging Face Hub")
+    command.add_argument("--private", action="store_true", help="where no one else sees it")
+    recipe = command.add_argument_group("recipe", "defaults for --train head, --train all and --from-scratch")
+    for name, kind in choices().items():
+        if name != "train":
+            values = " | ".join(f"{getattr(Recipe.of(train), name):g}" for train in get_args(Train))
+            flag, form = f"--{name.replace('_', '-')}", kind.__origin__
+            recipe.add_argument(flag, type=form, metavar="N", help=f"{kind.__metadata__[0]} ({values})")
+    command.set_defaults(run=_finetune)
+
+    command = commands.add_parser("evaluate", help="how good a model is", description=_evaluate.__doc__)
+    command.add_argument("data", metavar="DATA", help=DATA_HELP)
+    add_model(command)
+    command.add_argument("--part", choices=("test", "train"), default="test", help="of the data (default: test)")
+    command.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="for the confusion matrix and the most wrong photos"
+    )
+    command.add_argument("--workers", type=int, metavar="N", help="processes that read photos")
+    command.set_defaults(run=_evaluate)
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1
+    if not 0 <= share < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 up to 1")
+    return share
+
+
+def _finetune(options: argparse.Namespace) -> int:
+    """Train a model on your own photos: a new head in minutes, or all weights, or a model from scratch.
+
+    A run may be stopped at any moment and goes on with --resume. On many GPUs or machines:
+    accelerate launch -m vit finetune ...
+    """
+    from . import report
+    from .card import card
+    from .run import WORKERS, Run, clear, finetune
+
+    train = "scratch" if options.from_scratch else options.train
+    given = {name: getattr(options, name) for name in choices() if name != "train"}
+    run = Run(
+        data=options.data,
+        base=options.from_scratch or options.base,
+        recipe=Recipe.of(train, **{name: value for name, value in given.items() if value is not None}),
+        held_out=options.held_out,
+        test=options.test,
+        half=options.half,
+        accumulate=options.accumulate,
+        workers=WORKERS if options.workers is None else options.workers,
+    )
+    watch = _tensorboard(options.out / "tensorboard") if options.tensorboard else None
+    try:
+        result = finetune(run, options.out, options.resume, watch)
+    except KeyboardInterrupt:
+        print("vit: Stopped. Go on with the same command and --resume.", file=sys.stderr)
+        return 130
+    if not result.main_process:
+        return 0
+    report.write(options.out, result.history, result.test, result.photos)
+    title = options.push_to_hub or options.out.resolve().name
+    (options.out / "README.md").write_text(card(result, title), encoding="utf-8")
+    clear(options.out)
+    print(result.test.summary())
+    print(f"Written to {options.out}: the model, README.md, curves.png, confusion.png, most_wrong.png, history.json.")
+    print(f"Look at it: python app.py --model {options.out}")
+    if options.push_to_hub:
+        from ..hub_upload import upload
+
+        print(f"Uploaded to {upload(options.out, options.push_to_hub, private=options.private)}")
+    return 0
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    """How many photos of the data the model gets right: in all, among its first five, class by class."""
+    from accelerate import Accelerator
+
+    from ..checkpoints import load
+    from . import report
+    from .data import known_to, open_data
+    from .run import WORKERS, evaluate
+
+    data = open_data(options.data)
+    photos = (data.test or data.train) if options.part == "test" else (data.train or data.test)
+    classifier = load(options.model, options.revision)
+    photos = known_to(photos, classifier.labels)
+    workers = WORKERS if options.workers is None else options.workers
+    evaluation, photos = evaluate(classifier, photos, Accelerator(), workers)
+    print(evaluation.summary())
+    if options.out:
+        report.write(options.out, [], evaluation, photos)
+        print(f"Written to {options.out}: confusion.png, most_wrong.png, evaluation.json.")
+    return 0
+
+
+def _tensorboard(folder: Path) -> OnEpoch:
+    """Each epoch's figures, for TensorBoard."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise ValueError("TensorBoard is not installed: pip install tensorboard, or leave --tensorboard out.") from None
+
+    def write(row: Row) -> None:
+        writer = SummaryWriter(str(folder))
+        for part, figures in (("train", row), ("held out", row.get("held_out"))):
+            if figures:
+                writer.add_scalar(f"loss/{part}", figures["loss"], row["epoch"])
+                writer.add_scalar(f"accuracy/{part}", figures["correct"] / figures["photos"], row["epoch"])
+        writer.add_scalar("learning rate", row["learning_rate"], row["epoch"])
+        writer.close()
+
+    return write

@@ -1,0 +1,152 @@
+"""Photos with their classes: from folders, from torchvision's Food101, from a Hub data set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from PIL import Image
+from torchvision.datasets import Food101
+
+from ..images import open_photo
+
+TRAIN = ("train", "training")
+TEST = ("test", "testing", "val", "valid", "validation")
+SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".ppm", ".pgm"}
+FOOD101 = "food101"
+
+
+def cache() -> Path:
+    """Where features and fetched data are kept between runs."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "vit-explorer"
+
+
+class DataError(ValueError):
+    """Data that cannot be trained on, in a sentence that says what to change."""
+
+
+@dataclass(frozen=True)
+class Photos:
+    """Files of photos, the class of each, and the names of all classes."""
+
+    files: list[Path]
+    targets: list[int]
+    labels: list[str]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def open(self, index: int) -> Image.Image:
+        """The photo, upright and in RGB."""
+        return open_photo(self.files[index])
+
+    def take(self, indexes: Sequence[int]) -> Photos:
+        return replace(self, files=[self.files[i] for i in indexes], targets=[self.targets[i] for i in indexes])
+
+    def counts(self) -> list[int]:
+        """How many photos each class has."""
+        return torch.bincount(torch.tensor(self.targets, dtype=torch.long), minlength=len(self.labels)).tolist()
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a run learns from, and what it is measured on at its end. Either may be missing."""
+
+    train: Photos | None
+    test: Photos | None
+
+
+def open_data(source: str | Path) -> Data:
+    """The photos in a folder, of torchvision's "food101", or of a Hub data set such as "ethz/food101".
+
+    A folder holds a folder for each class, or a `train` and a `test` folder that do. A folder that exists comes first.
+    """
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return _folders(folder)
+    if str(source) == FOOD101:
+        return _food101()
+    if isinstance(source, str) and source.count("/") == 1 and not source.startswith((".", "/", "~")):
+        from .hub_data import as_folder
+
+        return _folders(as_folder(source))
+    raise DataError(f"There is no folder {str(source)!r}: give a folder of class folders, food101, or a Hub data set.")
+
+
+def hold_out(photos: Photos, share: float, seed: int) -> tuple[list[int], list[int]]:
+    """The indexes of most photos, and of `share` of each class drawn by the seed: at least one, never a whole class."""
+    generator = torch.Generator().manual_seed(seed)
+    kept, held = [], []
+    for target in range(len(photos.labels)):
+        own = [index for index, other in enumerate(photos.targets) if other == target]
+        order = torch.randperm(len(own), generator=generator).tolist()
+        count = min(len(own) - 1, max(1, round(share * len(own)))) if share else 0
+        held += [own[i] for i in order[:count]]
+        kept += [own[i] for i in order[count:]]
+    return sorted(kept), sorted(held)
+
+
+def known_to(photos: Photos, labels: list[str]) -> Photos:
+    """The same photos with the classes numbered as in a model's labels, which must have them all."""
+    places = {label.casefold(): index for index, label in enumerate(labels)}
+    if strange := [label for label in photos.labels if label.casefold() not in places]:
+        raise DataError(
+            f"The model does not know the class {strange[0]!r}"
+            + (f" and {len(strange) - 1} others" if len(strange) > 1 else "")
+            + ": evaluate one that was trained on these classes."
+        )
+    targets = [places[photos.labels[target].casefold()] for target in photos.targets]
+    return Photos(photos.files, targets, labels)
+
+
+def _folders(folder: Path) -> Data:
+    inside = {path.name.lower(): path for path in sorted(folder.iterdir()) if path.is_dir()}
+    train = next((inside[name] for name in TRAIN if name in inside), None)
+    test = next((inside[name] for name in TEST if name in inside), None)
+    if train is None and test is None:
+        return Data(_class_folders(folder), None)
+    data = Data(train and _class_folders(train), test and _class_folders(test))
+    if data.train and data.test and data.train.labels != data.test.labels:
+        only = [
+            f"{', '.join(sorted(set(some.labels) - set(others.labels)))} only in {path.name}"  # type: ignore[union-attr]
+            for some, others, path in ((data.train, data.test, train), (data.test, data.train, test))
+            if set(some.labels) - set(others.labels)
+        ]
+        raise DataError(f"The classes of {train.name} and {test.name} differ: {'; '.join(only)}.")  # type: ignore[union-attr]
+    return data
+
+
+def _class_folders(folder: Path) -> Photos:
+    classes = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    if not classes:
+        raise DataError(f"{str(folder)!r} should hold a folder of photos for each class, but holds no folder.")
+    files, targets = [], []
+    for target, path in enumerate(classes):
+        own = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in SUFFIXES and file.is_file()]
+        if not own:
+            raise DataError(f"The class {path.name!r} has no photos in {str(path)!r}: add some, or remove the folder.")
+        files += own
+        targets += [target] * len(own)
+    return Photos(files, targets, [label_of(path.name) for path in classes])
+
+
+def _food101() -> Data:
+    """torchvision's Food101, fetched once; its meta files tell the official split."""
+    Food101(str(cache()), download=True)
+    root = cache() / "food-101"
+    labels = sorted((root / "meta" / "classes.txt").read_text(encoding="utf-8").split())
+    parts = []
+    for split in ("train", "test"):
+        names = (root / "meta" / f"{split}.txt").read_text(encoding="utf-8").split()
+        files = [root / "images" / f"{name}.jpg" for name in names]
+        targets = [labels.index(name.partition("/")[0]) for name in names]
+        parts.append(Photos(files, targets, [label_of(label) for label in labels]))
+    return Data(*parts)
+
+
+def label_of(folder: str) -> str:
+    """A class's name as people write it: apple_pie is an apple pie."""
+    return folder.replace("_", " ").strip()

@@ -1,0 +1,100 @@
+"""What a frozen backbone makes of each photo, computed once and kept on disk.
+
+Kept by the content of three things: the backbone's weights, its preprocessing and the photo's file. A run that is
+killed loses at most one part of its work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+from tqdm import tqdm
+
+from ..classifier import Classifier
+from .data import Photos, cache
+from .views import over
+
+PART = 512  # photos in one file of the cache
+
+Known = dict[bytes, Tensor]  # a file's digest → its features (D,)
+
+
+def features(
+    classifier: Classifier, photos: Photos, accelerator: Accelerator, workers: int = 0
+) -> tuple[Tensor, dict[int, str]]:
+    """What the head reads of each photo (n, D), and what is wrong with those that cannot be read (their rows are 0)."""
+    model = classifier.model
+    folder = cache() / "features" / key_of(classifier)
+    known = _read(folder)
+    digests = [_digest(file) for file in photos.files]
+    missing = [index for index, digest in enumerate(digests) if digest not in known]
+    problems: dict[int, str] = {}
+    hidden = not missing or not accelerator.is_main_process
+    with tqdm(total=len(missing), desc="features", unit="photo", disable=hidden) as bar:
+        for start in range(0, len(missing), PART):
+            part = missing[start : start + PART]
+            rows, wrong = over(
+                photos,
+                classifier.preprocessing,
+                lambda images: model.pool(model.encode(images)),
+                accelerator,
+                part,
+                workers,
+            )
+            made = {digests[index]: row for index, row in rows.items()}
+            if accelerator.is_main_process:
+                _write(folder, made)
+            known |= made
+            problems |= wrong
+            bar.update(len(part))
+    nothing = torch.zeros(head_inputs(classifier))
+    return torch.stack([known.get(digest, nothing) for digest in digests]), problems
+
+
+def head_inputs(classifier: Classifier) -> int:
+    """How many numbers the head reads."""
+    config = classifier.model.config
+    return 2 * config.width if config.pool == "class + mean" else config.width
+
+
+def key_of(classifier: Classifier) -> str:
+    """What features depend on besides the photo: the weights below the head, the shape, the preprocessing."""
+    digest = hashlib.sha256()
+    config = {**classifier.model.config.to_dict(), "classes": 0, "dropout": 0, "stochastic_depth": 0}
+    digest.update(json.dumps([config, classifier.preprocessing.to_dict()], sort_keys=True).encode())
+    for name, tensor in classifier.model.state_dict().items():
+        if not name.startswith(("head.", "distillation_head.")):
+            digest.update(name.encode() + tensor.cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _digest(file: Path) -> bytes:
+    try:
+        return hashlib.sha256(file.read_bytes()).digest()
+    except OSError:
+        return b""  # no photo has it; opening the file says what is wrong
+
+
+def _read(folder: Path) -> Known:
+    known: Known = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        part = safetensors.torch.load_file(file)
+        known |= {bytes(digest): row for digest, row in zip(part["files"].tolist(), part["features"])}
+    return known
+
+
+def _write(folder: Path, part: Known) -> None:
+    if not part:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    digests = torch.tensor([list(digest) for digest in part], dtype=torch.uint8)
+    new = folder / uuid.uuid4().hex
+    new.write_bytes(safetensors.torch.save({"files": digests, "features": torch.stack(list(part.values()))}))
+    new.rename(new.with_suffix(".safetensors"))  # whole, or not at all

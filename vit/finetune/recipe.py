@@ -1,0 +1,150 @@
+"""How a model is trained: every choice in one table, and what follows from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from torchvision.transforms import InterpolationMode
+from torchvision.transforms import v2 as transforms
+
+from ..images import Preprocessing
+
+Train = Literal["head", "all", "scratch"]
+GROUP = 8  # photos that mixup mixes with one another: a batch's groups are the same for any number of processes
+
+
+class Limits(NamedTuple):
+    least: float
+    most: float = math.inf
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Every choice of a training, with what it means and its limits.
+
+    The defaults are those of full fine-tuning; `Recipe.of("head")` and `Recipe.of("scratch")` give others.
+    """
+
+    train: Annotated[Train, "the head alone, all weights, or all weights from scratch"] = "all"
+    epochs: Annotated[int, "passes over the photos", Limits(1)] = 10
+    batch_size: Annotated[int, "photos in one step, over all processes", Limits(1)] = 64
+    learning_rate: Annotated[float, "its peak, for the head", Limits(0)] = 3e-4
+    layer_decay: Annotated[float, "each layer's learning rate as a share of the next one's", Limits(0, 1)] = 0.8
+    weight_decay: Annotated[float, "AdamW's; norms, biases, tokens and positions have none", Limits(0)] = 0.05
+    warm_up: Annotated[
+        float, "share of the steps in which the learning rate rises; then it falls as a cosine", Limits(0, 1)
+    ] = 0.05
+    clip: Annotated[float, "largest norm of the gradient, 0 for any", Limits(0)] = 1.0
+    label_smoothing: Annotated[float, "share of the target spread over all classes", Limits(0, 1)] = 0.1
+    balance: Annotated[float, "how far rare classes are evened out, 0 to 1 (logit adjustment)", Limits(0, 1)] = 1.0
+    mixup: Annotated[float, "alpha of mixup, 0 for none", Limits(0)] = 0.2
+    rand_augment: Annotated[int, "magnitude of RandAugment, 0 for none", Limits(0, 30)] = 7
+    crop: Annotated[float, "smallest share of a photo that a random crop takes", Limits(0.01, 1)] = 0.3
+    stochastic_depth: Annotated[float, "chance that the last block is skipped", Limits(0, 0.99)] = 0.0
+    ema: Annotated[float, "decay of the weights' moving average, 0 for none", Limits(0, 1)] = 0.998
+    small_size: Annotated[int, "pixels of the first epochs' images, which are faster", Limits(1)] = 160
+    small_epochs: Annotated[int, "how many epochs have small images", Limits(0)] = 0
+    head_epochs: Annotated[int, "epochs of the head alone before all weights are trained", Limits(0)] = 10
+    head_learning_rate: Annotated[float, "and its learning rate then", Limits(0)] = 1e-3
+    seed: Annotated[int, "one seed, one result", Limits(0)] = 0
+
+    @classmethod
+    def of(cls, train: Train, **options: Any) -> Recipe:
+        """The recipe for one of the three ways to train, with some choices of your own."""
+        return cls(**{"train": train, **DEFAULTS[train], **options})
+
+    def __post_init__(self) -> None:
+        for name, kind in choices().items():
+            value = getattr(self, name)
+            for least, most in (limits for limits in kind.__metadata__ if isinstance(limits, Limits)):
+                if not least <= value <= most:
+                    limits = f"from {least} to {most}" if most < math.inf else f"at least {least}"
+                    raise ValueError(f"{name.replace('_', ' ')} is {value}, but must be {limits}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def image_size(self, epoch: int, full: tuple[int, int]) -> tuple[int, int]:
+        """(height, width) of the images in an epoch: the small ones come first."""
+        return (self.small_size, self.small_size) if epoch < self.small_epochs else full
+
+    @property
+    def head(self) -> Recipe:
+        """The recipe for the head alone, before all weights are trained."""
+        return Recipe.of(
+            "head",
+            epochs=self.head_epochs,
+            learning_rate=self.head_learning_rate,
+            batch_size=self.batch_size,
+            balance=self.balance,
+            seed=self.seed,
+        )
+
+
+@cache
+def choices() -> dict[str, Any]:
+    """The recipe's fields by name: Annotated[type, what it means, limits]."""
+    return get_type_hints(Recipe, include_extras=True)
+
+
+DEFAULTS: dict[Train, dict[str, Any]] = {
+    "head": dict(learning_rate=1e-3, mixup=0.0, rand_augment=0, crop=1.0, ema=0.0),
+    "all": dict(),
+    "scratch": dict(epochs=40, learning_rate=1e-3, layer_decay=1.0, warm_up=0.1, head_epochs=0),
+}
+
+
+class Augmentation:
+    """A photo as the model meets it in training: cropped, mirrored and changed at random, then normalised."""
+
+    def __init__(self, recipe: Recipe, preprocessing: Preprocessing, size: tuple[int, int]):
+        how = InterpolationMode(preprocessing.interpolation)
+        steps: list[nn.Module] = [transforms.RandomResizedCrop(size, scale=(recipe.crop, 1), interpolation=how)]
+        steps.append(transforms.RandomHorizontalFlip())
+        if recipe.rand_augment:
+            grey = [round(255 * value) for value in preprocessing.mean]
+            steps.append(transforms.RandAugment(magnitude=recipe.rand_augment, fill=grey))
+        steps += [transforms.PILToTensor(), transforms.ToDtype(torch.float32, scale=True)]
+        steps.append(transforms.Normalize(preprocessing.mean, preprocessing.std))
+        self.steps = transforms.Compose(steps)
+
+    def __call__(self, photo: Image.Image) -> Tensor:
+        return self.steps(photo)  # 3, height, width
+
+
+def parameter_groups(model: nn.Module, recipe: Recipe, layers: int) -> list[dict[str, Any]]:
+    """Parameters by depth, each with its learning rate; norms, biases, tokens and positions do not decay."""
+    groups: dict[tuple[int, bool], dict[str, Any]] = {}
+    for name, parameter in model.named_parameters():
+        if name.startswith("blocks."):
+            depth = int(name.split(".")[1]) + 1
+        else:
+            depth = layers + 1 if name.startswith(("norm", "head", "distillation_head")) else 0
+        decays = parameter.ndim > 1 and "token" not in name and "position" not in name
+        group = groups.setdefault((depth, decays), {"params": []})
+        group["params"].append(parameter)
+        group["lr"] = recipe.learning_rate * recipe.layer_decay ** (layers + 1 - depth)
+        group["weight_decay"] = recipe.weight_decay if decays else 0.0
+    return list(groups.values())
+
+
+def schedule(recipe: Recipe, steps: int, step: int) -> float:
+    """The learning rate as a share of its peak: a linear warm-up, then half a cosine down to nothing."""
+    warm_up = max(1, round(recipe.warm_up * steps))
+    if step < warm_up:
+        return (step + 1) / warm_up
+    return (1 + math.cos(math.pi * (step - warm_up) / max(1, steps - warm_up))) / 2
+
+
+def seed_of(*numbers: int) -> int:
+    """A seed for one place in a run (the run's seed, an epoch, a photo …), the same on every machine."""
+    seed = 0
+    for number in numbers:
+        seed = (seed * 1_000_003 + number + 1) % (2**63 - 25)
+    return seed

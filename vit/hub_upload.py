@@ -1,0 +1,69 @@
+"""Uploading a folder to the Hugging Face Hub with its own client, and its errors as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from httpx2 import ConnectError, ConnectTimeout  # which the client uses
+from huggingface_hub import HfApi, errors, get_token
+
+from .hub import HubError, first_line, no_connection
+
+UNFINISHED = "unfinished"
+
+
+def upload(folder: Path, repo: str, private: bool = False, token: str | None = None) -> str:
+    """Put the folder's files into the model repository, in one commit; returns its address.
+
+    The repository is created where there is none; in one that is there, files of the same names are replaced, and it
+    stays as private as it is. A subfolder `unfinished` is left out. Without a `token`, `hf auth login` counts.
+    """
+    if not folder.is_dir():
+        raise HubError(f"There is no folder {str(folder)!r} to upload: check the path.")
+    if not any(path.is_file() and path.relative_to(folder).parts[0] != UNFINISHED for path in folder.rglob("*")):
+        raise HubError(f"The folder {str(folder)!r} holds nothing to upload: save a model there first.")
+    with _sentences(repo, token):
+        api = HfApi(token=token)
+        address = api.create_repo(repo, private=private, exist_ok=True)
+        api.upload_folder(
+            repo_id=address.repo_id,
+            folder_path=folder,
+            ignore_patterns=[f"{UNFINISHED}/*"],
+            commit_message="Upload with ViT Explorer",
+        )
+    return str(address)
+
+
+@contextmanager
+def _sentences(repo: str, token: str | None) -> Iterator[None]:
+    """Turn the client's errors into one sentence each."""
+    try:
+        yield
+    except errors.HFValidationError as error:
+        raise HubError(f"{repo!r} cannot be a repository's name on the Hub: give one such as 'you/my-vit'.") from error
+    except (errors.OfflineModeIsEnabled, ConnectError, ConnectTimeout) as error:
+        raise HubError(f"{repo} cannot be uploaded, {no_connection()}: connect, and try again.") from error
+    except (OSError, ValueError, RuntimeError, errors.HTTPError) as error:  # Xet, for large files, raises RuntimeError
+        raise HubError(_other_error(repo, token, error)) from error
+
+
+def _other_error(repo: str, token: str | None, error: BaseException) -> str:
+    response = getattr(error, "response", None)
+    if response is None:
+        return f"The upload to {repo} broke off ({first_line(error)}): try again."
+    status = response.status_code
+    if status == 401 and not (token or get_token()):
+        return f"The Hub does not know who uploads {repo}: run 'hf auth login' with a token that may write."
+    if status == 401:
+        return f"The Hub does not accept the token sent for {repo}: check HF_TOKEN, or run 'hf auth login'."
+    if status in (403, 404):
+        return (
+            f"The Hub does not let you write to {repo}: put your own name before the slash, "
+            "and run 'hf auth login' with a token that may write."
+        )
+    if status == 400:
+        reason = (getattr(error, "server_message", None) or first_line(error)).rstrip(".")
+        return f"The Hub refuses {repo} ({reason}): change that, and try again."
+    return f"The Hub answered {status} for {repo}: try again later."
