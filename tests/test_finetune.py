@@ -157,7 +157,7 @@ def test_two_processes_give_the_result_of_one(finetune, tiny_base, discs, tmp_pa
     assert run.stdout.count("Written to") == 1
     one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
     for name in one:
-        if name.endswith("qkv.bias"):  # a key's bias changes no attention: its gradient is rounding, and Adam enlarges it
+        if name.endswith("qkv.bias"):  # a key's bias changes no attention: its gradient is rounding error
             one[name], two[name] = (torch.cat([bias[:64], bias[128:]]) for bias in (one[name], two[name]))
         torch.testing.assert_close(two[name], one[name], atol=5e-5, rtol=0)
     rows = [json.loads((tmp_path / out / "history.json").read_text()) for out in ("one", "two")]

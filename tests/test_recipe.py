@@ -55,6 +55,11 @@ def test_small_images_come_first():
     assert [recipe.image_size(epoch, (224, 224)) for epoch in range(3)] == [(160, 160), (160, 160), (224, 224)]
 
 
+def test_the_last_epochs_are_plain():
+    recipe = Recipe(epochs=3, plain_epochs=1, mixup=0.2, rand_augment=7)
+    assert [(each.mixup, each.rand_augment) for each in map(recipe.at, range(3))] == [(0.2, 7), (0.2, 7), (0, 0)]
+
+
 def test_an_augmented_photo_has_the_size_and_the_range_of_a_view(photos):
     preprocessing = vit.Preprocessing((64, 64), mean=(0.5, 0.4, 0.3), std=(0.2, 0.2, 0.2))
     image = Augmentation(Recipe(), preprocessing, (48, 64))(photos[0])

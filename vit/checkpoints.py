@@ -1,4 +1,4 @@
-"""Where weights come from: a folder, a file, the Hugging Face Hub. Whatever the source, a `Classifier` comes out."""
+"""Where weights come from: the package, a folder, a file, the Hugging Face Hub. Always a `Classifier` comes out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from .refusals import OUR_TYPE, NotAPlainViT, refuse_others
 # Names of the file that holds the weights, the first that exists counts.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 PICKLES = (".bin", ".pt", ".pth")
-DEFAULT = "timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k"
+# The checkpoints that come with the package, and need no network.
+EMBEDDED = {f"foodvision-{name}": Path(__file__).parent / "foodvision" / name for name in ("101", "mini")}
+DEFAULT = "foodvision-101"
 
 
 class CheckpointError(ValueError):
@@ -29,12 +31,12 @@ class CheckpointError(ValueError):
 
 
 def load(source: str | Path = DEFAULT, revision: str | None = None, token: str | None = None) -> Classifier:
-    """The classifier in a folder, in a file of weights, or on the Hugging Face Hub.
+    """The classifier that comes with the package, in a folder, in a file of weights, or on the Hugging Face Hub.
 
-    `source` is a path, or a Hub id such as "google/vit-base-patch16-224"; a path that exists comes first. `revision`
-    (branch, tag or commit) and `token` are for the Hub, which also knows you by `hf auth login`.
+    `source` is "foodvision-101" or "foodvision-mini", a path, or a Hub id such as "google/vit-base-patch16-224".
+    `revision` (branch, tag or commit) and `token` are for the Hub, which also knows you by `hf auth login`.
     """
-    path = Path(source).expanduser()
+    path = EMBEDDED.get(str(source)) or Path(source).expanduser()
     if not str(source):
         raise CheckpointError("No model was named: give a folder, a file, or a Hub id.")
     if path.is_dir():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
@@ -50,6 +50,7 @@ class Recipe:
     ema: Annotated[float, "decay of the weights' moving average, 0 for none", Limits(0, 1)] = 0.998
     small_size: Annotated[int, "pixels of the first epochs' images, which are faster", Limits(1)] = 160
     small_epochs: Annotated[int, "how many epochs have small images", Limits(0)] = 0
+    plain_epochs: Annotated[int, "how many last epochs have neither mixup nor RandAugment", Limits(0)] = 0
     head_epochs: Annotated[int, "epochs of the head alone before all weights are trained", Limits(0)] = 10
     head_learning_rate: Annotated[float, "and its learning rate then", Limits(0)] = 1e-3
     seed: Annotated[int, "one seed, one result", Limits(0)] = 0
@@ -69,6 +70,10 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def at(self, epoch: int) -> Recipe:
+        """The recipe of one epoch: the last ones are plain."""
+        return replace(self, mixup=0.0, rand_augment=0) if epoch >= self.epochs - self.plain_epochs else self
 
     def image_size(self, epoch: int, full: tuple[int, int]) -> tuple[int, int]:
         """(height, width) of the images in an epoch: the small ones come first."""

@@ -249,7 +249,8 @@ def _train_all(
 
     def epoch(number: int) -> Augmented:
         size = recipe.image_size(number, full)
-        return Augmented(trained, Augmentation(recipe, classifier.preprocessing, size), recipe.seed, number)
+        augmentation = Augmentation(recipe.at(number), classifier.preprocessing, size)
+        return Augmented(trained, augmentation, recipe.seed, number)
 
     def held_out(model: nn.Module) -> tuple[Tensor, Tensor]:
         return _answers(run, replace(classifier, model=model), watched, accelerator)  # type: ignore[type-var]

@@ -194,7 +194,7 @@ class Training:
         own = self.batch_size // accelerator.num_processes
         place = accelerator.process_index * own + part * own // self.accumulate
         inputs, targets = inputs.to(accelerator.device), targets.to(accelerator.device)
-        if recipe.mixup:
+        if recipe.at(at.epoch).mixup:
             inputs, targets = self._mix(inputs, targets, place)
         torch.manual_seed(seed_of(recipe.seed, at.epoch, at.step, place))  # for dropout and stochastic depth
         with nullcontext() if last else accelerator.no_sync(self.wrapped):

@@ -1,0 +1,196 @@
+"""Training a head on a frozen backbone: ours, the course's way, and transformers' Trainer, to the same accuracy.
+
+    python -m benchmarks.finetune
+
+FoodVision Mini, the 20 % split: 450 photos to train on, 150 to test; ViT-Ti/16 with the same weights, ten epochs. The
+course runs the backbone over every photo in every epoch, and so does the Trainer; ours runs it once. Prints the seconds
+of training (testing is not counted) to the accuracy that all three reach, and as ratios to ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import timm
+import torch
+import torch.nn.functional as F
+import transformers
+from accelerate import Accelerator
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+from torchvision.datasets import ImageFolder
+
+import vit
+from vit.finetune.data import Data, open_data
+from vit.finetune.features import features
+from vit.finetune.recipe import Recipe, parameter_groups
+from vit.finetune.run import WORKERS
+from vit.finetune.training import Features, Training
+from vit.finetune.views import over
+from vit.memory import keep_freed_memory
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+PHOTOS = SHARED / "data" / "pizza_steak_sushi_20_percent.zip"
+WEIGHTS = SHARED / "weights" / "vit_tiny_patch16_224.safetensors"
+BATCH = 32  # the course's
+
+
+@dataclass
+class Watch:
+    """The seconds of training at the end of each epoch, and how many test photos were right then."""
+
+    name: str
+    test: Callable[[], int]
+    seconds: float = 0.0
+    epochs: list[tuple[float, int]] | None = None
+
+    def start(self) -> None:
+        self.epochs = []
+        self.began = time.perf_counter()
+
+    def epoch(self, *_: object) -> None:
+        self.seconds += time.perf_counter() - self.began
+        self.epochs.append((self.seconds, self.test()))
+        print(f"{self.name}: epoch {len(self.epochs)}, {self.seconds:.1f} s, {self.epochs[-1][1]} right", flush=True)
+        self.began = time.perf_counter()
+
+    def to(self, correct: int) -> float:
+        return next(seconds for seconds, right in self.epochs if right >= correct)
+
+
+def ours(base: vit.Classifier, data: Data, epochs: int, test_rows: Tensor) -> Watch:
+    """As `python -m vit finetune` does it, with an empty cache."""
+    accelerator = Accelerator(cpu=True)
+    recipe = Recipe.of("head", epochs=epochs)
+    head = nn.Sequential(OrderedDict(head=nn.Linear(base.model.config.width, len(data.train.labels))))
+    nn.init.zeros_(head.head.weight)
+    nn.init.zeros_(head.head.bias)
+    answers = torch.tensor(data.test.targets)
+    watch = Watch("ours", lambda: int((head(test_rows).argmax(1) == answers).sum()))
+    watch.start()
+    rows, _ = features(base, data.train, accelerator, WORKERS)
+    targets = torch.tensor(data.train.targets)
+    groups = parameter_groups(head, recipe, layers=0)
+    training = Training(head, groups, lambda epoch: Features(rows, targets), targets, 3, recipe, accelerator)
+    training.run(watch.epoch)
+    return watch
+
+
+def peer() -> nn.Module:
+    """timm's model with the same weights, the backbone frozen, a new head for three classes."""
+    model = timm.create_model("vit_tiny_patch16_224", checkpoint_path=str(WEIGHTS)).requires_grad_(False)
+    model.reset_classifier(3)
+    return model
+
+
+def course(sets: dict[str, ImageFolder], epochs: int) -> Watch:
+    """The course's loop: every photo through the backbone in every epoch, Adam at 0.001."""
+    model = peer()
+    watch = Watch("the course's way", lambda: count(model, sets["test"]))
+    watch.start()
+    loader = DataLoader(sets["train"], BATCH, shuffle=True, num_workers=WORKERS)
+    optimizer = torch.optim.Adam(model.head.parameters(), lr=1e-3)
+    for _ in range(epochs):
+        model.train()
+        for images, targets in loader:
+            loss = F.cross_entropy(model(images), targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        watch.epoch()
+    return watch
+
+
+def trainer(sets: dict[str, ImageFolder], epochs: int, folder: Path) -> Watch:
+    """transformers' Trainer with its own optimizer and schedule, at the same learning rate."""
+
+    class WithLoss(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = peer()
+
+        def forward(self, pixel_values: Tensor, labels: Tensor) -> dict[str, Tensor]:
+            logits = self.model(pixel_values)
+            return {"loss": F.cross_entropy(logits, labels), "logits": logits}
+
+    class EachEpoch(transformers.TrainerCallback):
+        def on_epoch_end(self, *_: object, **__: object) -> None:
+            watch.epoch()
+
+    def collate(items: list[tuple[Tensor, int]]) -> dict[str, Tensor]:
+        images, targets = zip(*items)
+        return {"pixel_values": torch.stack(images), "labels": torch.tensor(targets)}
+
+    model = WithLoss()
+    watch = Watch("transformers' Trainer", lambda: count(model.model, sets["test"]))
+    arguments = transformers.TrainingArguments(
+        str(folder),
+        num_train_epochs=epochs,
+        per_device_train_batch_size=BATCH,
+        learning_rate=1e-3,
+        dataloader_num_workers=WORKERS,
+        remove_unused_columns=False,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=True,
+    )
+    watch.start()
+    transformers.Trainer(
+        model, arguments, data_collator=collate, train_dataset=sets["train"], callbacks=[EachEpoch()]
+    ).train()
+    return watch
+
+
+@torch.inference_mode()
+def count(model: nn.Module, data: ImageFolder) -> int:
+    model.eval()
+    return sum(int((model(images).argmax(1) == targets).sum()) for images, targets in DataLoader(data, BATCH))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--epochs", type=int, default=10)
+    options = parser.parse_args()
+    keep_freed_memory()
+    transformers.utils.logging.set_verbosity_error()
+    torch.manual_seed(0)
+    base = vit.load(WEIGHTS)
+    with tempfile.TemporaryDirectory() as name, zipfile.ZipFile(PHOTOS) as archive:
+        folder = Path(name)
+        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+        archive.extractall(folder / "photos")
+        data = open_data(folder / "photos")
+        sets = {part: ImageFolder(str(folder / "photos" / part), base.preprocessing) for part in ("train", "test")}
+
+        test_rows, _ = features(base, data.test, Accelerator(cpu=True), WORKERS)  # and all is warm
+        began = time.perf_counter()
+        over(data.train, base.preprocessing, base.model, Accelerator(cpu=True), None, WORKERS)
+        one_pass = time.perf_counter() - began
+        watches = [
+            ours(base, data, options.epochs, test_rows),
+            course(sets, options.epochs),
+            trainer(sets, options.epochs, folder / "trainer"),
+        ]
+
+    same = min(max(right for _, right in watch.epochs) for watch in watches)
+    print(f"\nFoodVision Mini, ViT-Ti/16, {options.epochs} epochs; all reach {same} of {len(data.test)} test photos")
+    print(f"\n| | best | seconds to {same} | ÷ ours | seconds in all | ÷ ours |\n|---|---|---|---|---|---|")
+    for watch in watches:
+        best, total = max(right for _, right in watch.epochs), watch.epochs[-1][0]
+        ratios = watch.to(same) / watches[0].to(same), total / watches[0].epochs[-1][0]
+        print(f"| {watch.name} | {best} | {watch.to(same):.1f} | {ratios[0]:.1f} | {total:.1f} | {ratios[1]:.1f} |")
+    ratio = watches[0].epochs[-1][0] / one_pass
+    print(f"\nOne pass of the backbone over {len(data.train)} photos: {one_pass:.1f} s; ours ÷ one pass: {ratio:.2f}")
+
+
+if __name__ == "__main__":
+    main()
