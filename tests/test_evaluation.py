@@ -113,7 +113,7 @@ def test_the_summary_has_counts_and_the_worst_class_first(by_hand):
         "",
         "b  0/1 = 0.0%",
         "a  2/4 = 50.0%",
-        "c  no photos",
+        "classes without photos: 1",
     ]
 
 

@@ -1,12 +1,15 @@
+import shutil
 from dataclasses import replace
 
 import pytest
 import torch
 from accelerate import Accelerator
+from conftest import randomise
+from PIL import Image
 
 import vit
 from vit.finetune import features as module
-from vit.finetune.data import cache, open_data
+from vit.finetune.data import Photos, cache, open_data
 from vit.finetune.features import features, key_of
 
 
@@ -104,6 +107,49 @@ def test_what_was_made_before_a_kill_is_not_lost(base, discs, accelerator, monke
     seen = passes(base.model)
     features(base, photos, accelerator)
     assert sum(seen) == 72 - 32
+
+
+def test_a_damaged_part_is_made_anew(base, discs, accelerator):
+    photos = open_data(discs).test.take([0, 1])
+    rows, _ = features(base, photos, accelerator)
+    [part] = (cache() / "features" / key_of(base)).iterdir()
+    part.write_bytes(part.read_bytes()[:-5])
+    seen = passes(base.model)
+    assert torch.equal(features(base, photos, accelerator)[0], rows) and sum(seen) == 2
+
+
+def test_features_are_those_of_the_model_at_rest(base, discs, accelerator):
+    """Dropout and stochastic depth are for training."""
+    photos = open_data(discs).test.take([0, 1])
+    rows, _ = features(base, photos, accelerator)
+    restless = vit.ViT(replace(base.model.config, dropout=0.5, stochastic_depth=0.5))
+    restless.load_state_dict(base.model.state_dict())
+    other = replace(base, model=restless.train())
+    assert key_of(other) == key_of(base)
+    shutil.rmtree(cache() / "features")
+    torch.testing.assert_close(features(other, photos, accelerator)[0], rows)
+
+
+@pytest.mark.parametrize(
+    "options", [dict(pool="class + mean"), dict(pool="mean", registers=2), dict(distillation=True)]
+)
+def test_features_of_other_kinds_of_models(tiny_config, discs, accelerator, options):
+    config = replace(tiny_config, **options)
+    classifier = vit.Classifier(randomise(vit.ViT(config)), ["a", "b", "c"], vit.Preprocessing((32, 32)))
+    photos = open_data(discs).test.take([0, 9])
+    rows, _ = features(classifier, photos, accelerator)
+    images = torch.stack([classifier.preprocessing(file) for file in photos.files])
+    torch.testing.assert_close(classifier.model.head(rows), classifier.model(images))
+
+
+def test_photos_of_other_shapes_go_one_by_one(tiny_config, accelerator, tmp_path):
+    """A checkpoint may prepare photos without cropping them."""
+    for name, size in (("wide", (64, 32)), ("square", (32, 32))):
+        Image.new("RGB", size, "orange").save(tmp_path / f"{name}.png")
+    classifier = vit.Classifier(randomise(vit.ViT(tiny_config)), ["a", "b", "c"], vit.Preprocessing(resize=32))
+    photos = Photos([tmp_path / "wide.png", tmp_path / "square.png"], [0, 1], classifier.labels)
+    rows, problems = features(classifier, photos, accelerator)
+    assert not problems and rows.shape == (2, 64)
 
 
 def test_a_part_that_is_still_being_written_is_not_read(base, discs, accelerator):

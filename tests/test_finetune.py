@@ -6,14 +6,19 @@ import subprocess
 import sys
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import safetensors.torch
 import torch
+import torch.nn.functional as F
+from accelerate import Accelerator
 
 import vit
 from vit.__main__ import main
+from vit.finetune.data import open_data
+from vit.finetune.run import calibrate, evaluate
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = ["--workers", "0", "--batch-size", "16"]
@@ -31,6 +36,13 @@ def finetune(tiny_base, discs, tmp_path):
 
 def weights(folder):
     return safetensors.torch.load_file(folder / "model.safetensors")
+
+
+def wait_for(file, process):
+    end = time.monotonic() + 120
+    while not file.exists():
+        assert process.poll() is None and time.monotonic() < end, f"there never was {file}"
+        time.sleep(0.01)
 
 
 def test_a_head_is_trained_and_a_folder_is_written_that_load_takes(finetune, tiny_base, discs, tmp_path, capsys):
@@ -97,13 +109,10 @@ def test_a_killed_run_is_resumed_to_the_same_result(finetune, tiny_base, discs, 
         stderr=subprocess.PIPE,
     )
     state = tmp_path / "out" / "unfinished" / "state.pt"
-    end = time.monotonic() + 120
-    while not state.exists() and time.monotonic() < end and process.poll() is None:
-        time.sleep(0.01)
+    wait_for(state, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stderr.close()
-    assert state.exists(), "it was not killed between two epochs"
     assert not (tmp_path / "out" / "model.safetensors").exists()
     done = torch.load(state, weights_only=True)["progress"]["epoch"]
     assert 0 < done < 6
@@ -114,12 +123,28 @@ def test_a_killed_run_is_resumed_to_the_same_result(finetune, tiny_base, discs, 
     assert not state.parent.exists()
 
 
-def test_ctrl_c_says_how_to_go_on(finetune, monkeypatch, capsys):
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_ctrl_c_says_how_to_go_on(tiny_base, discs, tmp_path, workers):
+    """As a terminal sends it: to the whole group of processes."""
+    command = [sys.executable, "-m", "vit", "finetune", discs, "--base", tiny_base, "--out", tmp_path / "out"]
+    options = ["--train", "all", "--epochs", "500", "--workers", workers]
+    process = subprocess.Popen(
+        [*map(str, command), *options], cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    wait_for(tmp_path / "out" / "unfinished" / "state.pt", process)
+    os.killpg(process.pid, signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error.endswith("vit: Stopped. Run the same command again with --resume to go on.\n")
+    assert "Traceback" not in error
+
+
+def test_ctrl_c_before_anything_was_begun_says_so(finetune, monkeypatch, capsys):
     from vit.finetune import run
 
-    monkeypatch.setattr(run, "_train_all", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
-    assert finetune("--train", "all") == 130
-    assert capsys.readouterr().err.endswith("vit: Stopped. Go on with the same command and --resume.\n")
+    monkeypatch.setattr(run, "split", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert finetune() == 130
+    assert capsys.readouterr().err == "vit: Stopped. Run the same command again to go on.\n"
 
 
 def test_nothing_is_overwritten_and_a_run_goes_on_as_it_began(finetune, tmp_path, capsys, monkeypatch):
@@ -224,27 +249,48 @@ sys.exit(main(sys.argv[1:]))
     assert run.returncode == 1
     assert "vit: The memory does not hold 64 photos at a time: try --batch-size 32, or --accumulate 2" in run.stderr
     assert "Traceback" not in run.stderr
+    assert not (tmp_path / "out").exists()  # so that the same folder may be named again
 
 
 def test_half_precision_is_half_the_size_and_is_what_was_measured(finetune, tmp_path, discs):
     assert finetune("--epochs", "2") == 0 and finetune("--epochs", "2", "--half", out="half") == 0
     whole, half = weights(tmp_path / "out"), weights(tmp_path / "half")
     assert all(torch.equal(half[name], whole[name].half()) for name in whole)
-    assert vit.load(tmp_path / "half").model.head.weight.dtype == torch.float32
+    classifier = vit.load(tmp_path / "half")
+    measured = json.loads((tmp_path / "half" / "evaluation.json").read_text())
+    evaluation, _ = evaluate(classifier, open_data(discs).test, Accelerator(cpu=True), 0)
+    assert evaluation.calibration_error == pytest.approx(measured["calibration_error"], abs=1e-6)
 
 
-def test_probabilities_are_made_right_on_held_out_photos(finetune, tiny_base, discs, tmp_path, monkeypatch):
-    """The answers stay, and of all temperatures none is much better on the photos held out."""
-    from vit.finetune import run
+def test_probabilities_are_made_right_by_one_temperature():
+    """The answers stay, the weights keep their direction, and neighbouring temperatures are no better."""
+    targets = torch.arange(300) % 3
+    rows = F.one_hot(targets, 5) + torch.randn(300, 5)
+    head = torch.nn.Linear(5, 3)
+    with torch.no_grad():
+        head.weight.copy_(5 * torch.eye(3, 5))  # far too sure
+    before, logits = head.weight.clone(), head(rows).detach()
+    temperature = calibrate(head, logits, targets)
+    assert temperature > 1.5
+    torch.testing.assert_close(head.weight * temperature, before)
+    after = head(rows).detach()
+    torch.testing.assert_close(after * temperature, logits)
+    loss = F.cross_entropy(after, targets)
+    assert all(loss <= F.cross_entropy(after * factor, targets) for factor in (0.9, 1.1))
+    assert calibrate(head, logits[:20], targets[:20]) == 1
 
-    assert finetune("--epochs", "10", "--held-out", "0.5", "--label-smoothing", "0.6", out="before") == 0
-    monkeypatch.setattr(run, "ENOUGH", 10)
-    assert finetune("--epochs", "10", "--held-out", "0.5", "--label-smoothing", "0.6") == 0
-    before, after = weights(tmp_path / "before")["head.weight"], weights(tmp_path / "out")["head.weight"]
-    ratio = (before / after).flatten()
-    assert ratio.std() < 1e-3 and ratio.mean() < 0.95  # smoothed labels make a model too unsure
-    losses = [json.loads((tmp_path / out / "history.json").read_text())[-1]["correct"] for out in ("before", "out")]
-    assert losses[0] == losses[1]
+
+def test_a_head_costs_one_pass_of_the_backbone_over_each_photo(finetune, tiny_base, monkeypatch, tmp_path):
+    """Training, watching, calibrating and testing together."""
+    seen = []
+    forward = vit.model.PatchEmbedding.forward
+    monkeypatch.setattr(
+        vit.model.PatchEmbedding, "forward", lambda self, images: seen.append(len(images)) or forward(self, images)
+    )
+    assert finetune("--epochs", "3") == 0
+    assert sum(seen) == 72 + 24
+    assert finetune("--epochs", "5", out="again") == 0
+    assert sum(seen) == 72 + 24
 
 
 def test_a_base_that_knows_the_classes_keeps_what_it_knows(finetune, tiny_base, discs, tmp_path):
@@ -257,6 +303,71 @@ def test_a_base_that_knows_the_classes_keeps_what_it_knows(finetune, tiny_base, 
     assert finetune("--learning-rate", "0", "--epochs", "1", data=data) == 0
     base, tuned = weights(tiny_base)["head.weight"], weights(tmp_path / "out")["head.weight"]
     assert torch.equal(tuned, base[[0, 2]])  # of pizza, steak, sushi
+
+
+def test_accelerate_launches_it_with_mixed_precision_and_accumulation(finetune, tiny_base, discs, tmp_path):
+    """Half the digits, nearly the same result."""
+    options = ["--train", "all", "--epochs", "2"]
+    assert finetune(*options, out="one") == 0
+    launch = ["accelerate.commands.launch", "--cpu", "--num_processes", "1", "--mixed_precision", "bf16"]
+    command = ["--gradient_accumulation_steps", "2", "-m", "vit", "finetune", discs, "--base", tiny_base]
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2"}  # some machines announce bfloat16 and do not have it
+    run = subprocess.run(
+        [sys.executable, "-m", *launch, *map(str, command), "--out", str(tmp_path / "two"), *QUICK, *options],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    rows = [json.loads((tmp_path / out / "history.json").read_text()) for out in ("one", "two")]
+    for one, two in zip(*rows):
+        assert one["loss"] != two["loss"] and one["loss"] == pytest.approx(two["loss"], abs=0.02)
+
+
+@pytest.mark.parametrize("option", ["--mixup", "--layer-decay", "--crop"])
+def test_choices_that_a_head_does_not_have_get_a_sentence(finetune, capsys, option):
+    assert finetune(option, "0.5") == 1
+    assert capsys.readouterr().err.endswith("in training the head alone: leave it out.\n")
+
+
+def test_an_upload_that_could_not_be_is_refused_before_the_work(finetune, capsys, monkeypatch, tmp_path):
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setenv("HF_TOKEN_PATH", str(tmp_path / "none"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "none"))
+    for name, sentence in (("my-vit", "give one such as 'you/my-vit'"), ("me/my-vit", "run 'hf auth login'")):
+        assert finetune("--push-to-hub", name) == 1
+        assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_photos_that_changed_are_told_when_a_run_is_resumed(finetune, discs, tmp_path, capsys, monkeypatch):
+    from vit.finetune import run
+
+    data = shutil.copytree(discs, tmp_path / "data")
+    real = run._train_all
+    monkeypatch.setattr(run, "_train_all", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert finetune("--train", "all", data=data) == 130
+    monkeypatch.setattr(run, "_train_all", real)
+    (data / "train" / "red_disc" / "3.png").rename(data / "train" / "red_disc" / "new.png")
+    assert finetune("--train", "all", "--resume", data=data) == 1
+    assert "began with other photos: go on as it began, or choose another folder." in capsys.readouterr().err
+
+
+def test_a_base_without_a_classifier_gets_one(finetune, tiny_config, tmp_path):
+    base = vit.Classifier(vit.ViT(replace(tiny_config, classes=0)), [], vit.Preprocessing((32, 32)))
+    vit.save(base, tmp_path / "headless")
+    assert finetune("--epochs", "1", base=tmp_path / "headless") == 0
+    assert vit.load(tmp_path / "out").labels == ["blue disc", "green disc", "red disc"]
+
+
+def test_a_distilled_base_keeps_its_token_and_loses_its_second_head(finetune, tiny_config, tmp_path):
+    config = replace(tiny_config, distillation=True, distillation_head=True)
+    vit.save(vit.Classifier(vit.ViT(config), ["a", "b", "c"], vit.Preprocessing((32, 32))), tmp_path / "deit")
+    assert finetune("--train", "all", "--epochs", "1", base=tmp_path / "deit") == 0
+    tuned = vit.load(tmp_path / "out").model
+    assert tuned.distillation_token is not None and tuned.distillation_head is None
 
 
 def test_tensorboard_gets_the_figures_of_the_epochs(finetune, tmp_path):
@@ -275,7 +386,9 @@ def test_evaluate_counts_what_predict_answers(finetune, discs, tmp_path, capsys)
     assert main(["evaluate", str(discs), "--model", str(tmp_path / "out"), "--out", str(tmp_path / "report")]) == 0
     text = capsys.readouterr().out
     measured = json.loads((tmp_path / "out" / "evaluation.json").read_text())
-    assert json.loads((tmp_path / "report" / "evaluation.json").read_text()) == measured
+    again = json.loads((tmp_path / "report" / "evaluation.json").read_text())
+    assert again.pop("calibration_error") == pytest.approx(measured.pop("calibration_error"), abs=1e-6)
+    assert again == measured
     assert f"{measured['correct']}/24" in text and (tmp_path / "report" / "confusion.png").exists()
     assert main(["evaluate", str(discs), "--model", str(tmp_path / "out"), "--part", "train"]) == 0
     assert "/72" in capsys.readouterr().out

@@ -44,9 +44,12 @@ def test_val_is_a_test_set(discs, tmp_path):
     "change, sentence",
     [
         (lambda folder: (folder / "train" / "empty").mkdir(), r"The class 'empty' has no photos in .*: add some"),
-        (lambda folder: shutil.rmtree(folder / "test" / "red_disc"), r"train and test differ: red disc only in train"),
-        (lambda folder: shutil.rmtree(folder / "train" / "red_disc"), r"train and test differ: red disc only in test"),
-        (lambda folder: [shutil.rmtree(path) for path in folder.glob("train/*")], r"folder of photos for each class"),
+        (lambda folder: shutil.rmtree(folder / "test" / "red_disc"), r"two parts differ: red disc only in train\.$"),
+        (lambda folder: shutil.rmtree(folder / "train" / "red_disc"), r"two parts differ: red disc only in test\.$"),
+        (
+            lambda folder: [shutil.rmtree(path) for path in folder.iterdir()],
+            r"should hold a folder of photos for each class",
+        ),
     ],
     ids=["empty class", "missing in test", "missing in train", "no class"],
 )
@@ -55,6 +58,21 @@ def test_bad_folders_get_a_sentence(discs, tmp_path, change, sentence):
     change(folder)
     with pytest.raises(DataError, match=sentence):
         open_data(folder)
+
+
+def test_a_train_is_a_class_where_it_holds_photos(tmp_path):
+    for name in ("bus/1.jpg", "train/1.jpg"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    assert open_data(tmp_path).train.labels == ["bus", "train"]
+
+
+def test_copies_in_hidden_folders_do_not_count(tmp_path):
+    for name in ("bus/1.jpg", "bus/.ipynb_checkpoints/1.jpg", ".git/1.jpg"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    data = open_data(tmp_path).train
+    assert data.labels == ["bus"] and len(data) == 1
 
 
 @pytest.mark.parametrize("source", ["no/such/folder", "/nowhere", "nowhere", "~/nowhere"])

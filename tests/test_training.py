@@ -1,5 +1,6 @@
 import copy
 import math
+import shutil
 from dataclasses import replace
 from itertools import chain
 
@@ -13,7 +14,7 @@ import vit
 from vit.finetune import training as module
 from vit.finetune.data import open_data
 from vit.finetune.recipe import Augmentation, Recipe, parameter_groups
-from vit.finetune.training import Augmented, Features, Training
+from vit.finetune.training import Augmented, Features, Training, _divide
 
 PLAIN = Recipe(
     epochs=2, batch_size=8, mixup=0, ema=0, clip=0, label_smoothing=0, balance=0, warm_up=0, learning_rate=0.1
@@ -210,6 +211,94 @@ def test_a_kill_while_saving_leaves_the_last_state(tmp_path, monkeypatch):
     assert head_training(PLAIN, state=tmp_path / "state.pt").at.step == 0
 
 
+@pytest.mark.parametrize(
+    "photos, batch_size, processes, expected",
+    [
+        (9666, 64, 1, (151, 64)),
+        (127, 64, 1, (2, 56)),
+        (95, 64, 2, (2, 40)),
+        (64, 64, 1, (1, 64)),
+        (5, 64, 2, (1, 4)),
+        (450, 64, 1, (7, 64)),
+        (405, 64, 2, (7, 56)),
+        (66, 16, 2, (4, 16)),
+    ],
+)
+def test_few_photos_are_left_over(photos, batch_size, processes, expected):
+    assert _divide(photos, batch_size, processes) == expected
+
+
+def test_processes_that_cannot_share_a_batch_get_a_sentence():
+    with pytest.raises(
+        ValueError, match=r"^3 processes cannot share a batch of 64 .*: make --batch-size a multiple of 3"
+    ):
+        _divide(100, 64, 3)
+
+
+def test_parts_that_a_batch_does_not_have_get_a_sentence():
+    with pytest.raises(ValueError, match=r"^A batch of 8 photos has no 9 parts: --accumulate less\.$"):
+        head_training(PLAIN, accumulate=9)
+
+
+def test_uneven_parts_know_their_places():
+    """Ten photos in four parts start at 0, 3, 6 and 8: mixup is drawn by these places."""
+    training = head_training(replace(PLAIN, batch_size=10, mixup=0.2), accumulate=4, rows_and_targets=table(20))
+    places = []
+    training._mix = lambda inputs, targets, place: (places.append(place), (inputs, targets))[1]
+    training.run()
+    assert places[:4] == [0, 3, 6, 8]
+
+
+def test_the_average_of_a_head_is_what_is_watched():
+    recipe = replace(PLAIN, ema=0.9)
+    watched = []
+    training = head_training(recipe)
+    training.held_out = lambda head: (watched.append(head) or torch.zeros(24, 3), table()[1])
+    training.run()
+    assert all(head is training.average.module for head in watched) and len(watched) == 2
+
+
+def test_a_photo_that_vanishes_gets_a_sentence(discs, tmp_path, tiny_config):
+    photos = open_data(shutil.copytree(discs, tmp_path / "data")).train
+    augmentation = Augmentation(PLAIN, vit.Preprocessing((32, 32)), (32, 32))
+    model = vit.ViT(tiny_config)
+    photos.files[0].unlink()
+    for workers in (0, 1):
+        training = Training(
+            model,
+            parameter_groups(model, PLAIN, 2),
+            lambda epoch: Augmented(photos, augmentation, 0, epoch),
+            torch.tensor(photos.targets),
+            3,
+            PLAIN,
+            Accelerator(cpu=True),
+            workers=workers,
+        )
+        with pytest.raises(
+            ValueError, match=r"^A photo can no longer be read \(There is no photo .*0.png'.*--resume\.$"
+        ):
+            training.run()
+
+
+def test_a_full_disk_is_an_error_of_writing(tmp_path, monkeypatch):
+    training = head_training(PLAIN, state=tmp_path / "state.pt")
+
+    def full(content, path):
+        path.write_bytes(b"some of it")
+        raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 64 vs 0")
+
+    monkeypatch.setattr(module.torch, "save", full)
+    with pytest.raises(OSError, match="the disk may be full"):
+        training.run()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_state_gets_a_sentence(tmp_path):
+    (tmp_path / "state.pt").write_bytes(b"half a file")
+    with pytest.raises(ValueError, match=r"state.pt' is damaged: start the run anew, in another folder\.$"):
+        head_training(PLAIN, state=tmp_path / "state.pt")
+
+
 def test_fewer_photos_than_a_batch_are_one_batch():
     training = head_training(replace(PLAIN, batch_size=64))
     assert (training.batch_size, training.steps) == (24, 1)
@@ -218,6 +307,7 @@ def test_fewer_photos_than_a_batch_are_one_batch():
 
 def test_photos_left_over_are_others_in_each_epoch():
     training = head_training(replace(PLAIN, batch_size=10))
+    training.steps, training.batch_size = 2, 10
     left = []
     for epoch in range(3):
         training.at.epoch = epoch

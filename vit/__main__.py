@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("predict", help="what the model sees in photos")
     command.add_argument("photos", metavar="PHOTO", nargs="+")
     _add_model(command)
-    command.add_argument("--top-k", type=_positive, default=5, metavar="K", help="how many labels (default: 5)")
+    command.add_argument("--top-k", type=finetune.positive, default=5, metavar="K", help="how many labels (default: 5)")
     command.set_defaults(run=_predict)
 
     command = commands.add_parser("explain", help="what the model looks at in photos, as pictures and arrays")
@@ -80,12 +80,6 @@ def _parser() -> argparse.ArgumentParser:
 def _add_model(command: argparse.ArgumentParser) -> None:
     command.add_argument("--model", default=DEFAULT, help=f"{MODEL_HELP} (default: %(default)s)")
     command.add_argument("--revision", help="branch, tag or commit on the Hub")
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
-    return int(text)
 
 
 def _heads(text: str) -> Heads:

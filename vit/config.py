@@ -134,6 +134,11 @@ class ViTConfig:
         return self.placed_tokens + self.registers
 
     @property
+    def head_width(self) -> int:
+        """How many numbers the head reads."""
+        return 2 * self.width if self.pool == "class + mean" else self.width
+
+    @property
     def name(self) -> str:
         """The variant's name, such as "ViT-B/16", or the sizes where it is none of the table."""
         sizes = (self.layers, self.width, self.mlp_width, self.heads)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from httpx2 import ConnectError, ConnectTimeout  # which the client uses
 from huggingface_hub import HfApi, errors, get_token
+from huggingface_hub.utils import validate_repo_id
 
 from .hub import HubError, first_line, no_connection
 
-UNFINISHED = "unfinished"
+UNFINISHED = "unfinished"  # the folder, inside a model's own, of what a training that was stopped goes on from
 
 
 def upload(folder: Path, repo: str, private: bool = False, token: str | None = None) -> str:
@@ -36,11 +38,25 @@ def upload(folder: Path, repo: str, private: bool = False, token: str | None = N
     return str(address)
 
 
+def check(repo: str) -> None:
+    """Raise a sentence unless the name is one that a login could upload to: before hours of work, not after."""
+    if not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", repo):
+        raise HubError(f"{repo!r} cannot be a repository's name on the Hub: give one such as 'you/my-vit'.")
+    with _sentences(repo, None):
+        validate_repo_id(repo)
+        if not get_token():
+            raise HubError(
+                f"The Hub does not know who uploads {repo}: run 'hf auth login' with a token that may write."
+            )
+
+
 @contextmanager
 def _sentences(repo: str, token: str | None) -> Iterator[None]:
     """Turn the client's errors into one sentence each."""
     try:
         yield
+    except HubError:
+        raise
     except errors.HFValidationError as error:
         raise HubError(f"{repo!r} cannot be a repository's name on the Hub: give one such as 'you/my-vit'.") from error
     except (errors.OfflineModeIsEnabled, ConnectError, ConnectTimeout) as error:

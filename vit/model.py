@@ -142,8 +142,7 @@ class ViT(nn.Module):
         self.blocks = nn.ModuleList(TransformerEncoderBlock(config, layer) for layer in range(config.layers))
         self.norm = nn.LayerNorm(D, eps=config.norm_eps)
 
-        features = 2 * D if config.pool == "class + mean" else D
-        self.head = nn.Linear(features, config.classes) if config.classes else nn.Identity()
+        self.head = nn.Linear(config.head_width, config.classes) if config.classes else nn.Identity()
         self.distillation_head = None
         if config.distillation_head:
             self.distillation_head = nn.Linear(D, config.classes) if config.classes else nn.Identity()

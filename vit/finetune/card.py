@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from .evaluation import Evaluation
-from .recipe import choices
+from .recipe import NOT_FOR, choices
 from .run import Result
 
 HOW = {
@@ -24,11 +24,10 @@ def card(result: Result, title: str) -> str:
     matter = ["library_name: vit-explorer", "pipeline_tag: image-classification", "tags: [vit, image-classification]"]
     if recipe.train != "scratch" and run.base.count("/") == 1 and not Path(run.base).exists():
         matter.append(f"base_model: {json.dumps(run.base)}")
-    said = {"head": ("head_", "small_", "layer_decay", "stochastic_depth")}.get(recipe.train, ())
     choices_made = [
         f"| {name.replace('_', ' ')} | {value} | {choices()[name].__metadata__[0]} |"
         for name, value in recipe.to_dict().items()
-        if not name.startswith(said)
+        if name not in NOT_FOR[recipe.train]
     ]
     counts = result.counts
     lines = [
@@ -54,9 +53,9 @@ def card(result: Result, title: str) -> str:
         "",
         "## Data",
         "",
-        f"{Path(run.data).name}: {counts['learnt']:,} photos to learn from, {counts['held_out']:,} held out to watch "
-        f"the epochs on, {counts['tested']:,} to test, {counts['skipped']:,} skipped as unreadable. The test photos "
-        "were looked at once, when training was over.",
+        f"{Path(run.data).resolve().name}: {counts['learnt']:,} photos to learn from, {counts['held_out']:,} held "
+        f"out to watch the epochs on, {counts['tested']:,} to test, {counts['skipped']:,} skipped as unreadable. "
+        "The test photos were looked at once, when training was over.",
         "",
         "## Training",
         "",
@@ -79,7 +78,7 @@ def card(result: Result, title: str) -> str:
         "",
         "| class | right | of |",
         "|---|---|---|",
-        *(f"| {label} | {right} | {total} |" for label, right, total in test.per_class),
+        *(f"| {label.replace('|', '&#124;')} | {right} | {total} |" for label, right, total in test.per_class),
     ]
     return "\n".join(lines) + "\n"
 

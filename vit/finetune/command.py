@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from ..hub import HubError
 from .recipe import Recipe, Train, choices
 
 if TYPE_CHECKING:
@@ -27,14 +28,28 @@ def add_to(commands: Any, add_model: Any) -> None:
         "--from-scratch", nargs="?", const="Ti/16", metavar="VARIANT", help="start from nothing (default: Ti/16)"
     )
     command.add_argument("--resume", action="store_true", help="go on with the unfinished run in --out")
-    command.add_argument("--held-out", type=_share, default=0.1, metavar="SHARE", help="of train, to watch (0.1)")
-    command.add_argument("--test", type=_share, default=0.2, metavar="SHARE", help="where there is no test set (0.2)")
+    command.add_argument(
+        "--held-out",
+        type=_share,
+        default=0.1,
+        metavar="SHARE",
+        help="training photos that are not trained on, to watch the epochs (default: %(default)s)",
+    )
+    command.add_argument(
+        "--test",
+        type=_share,
+        default=0.2,
+        metavar="SHARE",
+        help="photos put aside to test on, where DATA has no test folder (default: %(default)s)",
+    )
     command.add_argument("--half", action="store_true", help="write float16: half the size")
-    command.add_argument("--accumulate", type=int, default=1, metavar="N", help="passes for one batch, to save memory")
+    command.add_argument(
+        "--accumulate", type=positive, default=1, metavar="N", help="passes for one batch, to save memory"
+    )
     command.add_argument("--workers", type=int, metavar="N", help="processes that read photos")
     command.add_argument("--tensorboard", action="store_true", help="write figures for TensorBoard, too")
     command.add_argument("--push-to-hub", metavar="NAME", help="upload the model to the Hugging Face Hub")
-    command.add_argument("--private", action="store_true", help="where no one else sees it")
+    command.add_argument("--private", action="store_true", help="with --push-to-hub: others cannot see the upload")
     recipe = command.add_argument_group("recipe", "defaults for --train head, --train all and --from-scratch")
     for name, kind in choices().items():
         if name != "train":
@@ -54,6 +69,13 @@ def add_to(commands: Any, add_model: Any) -> None:
     command.set_defaults(run=_evaluate)
 
 
+def positive(text: str) -> int:
+    """A whole number from 1 up, for the parser."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
+    return int(text)
+
+
 def _share(text: str) -> float:
     try:
         share = float(text)
@@ -70,9 +92,11 @@ def _finetune(options: argparse.Namespace) -> int:
     A run may be stopped at any moment and goes on with --resume. On many GPUs or machines:
     accelerate launch -m vit finetune ...
     """
+    from .. import hub_upload
     from . import report
     from .card import card
-    from .run import WORKERS, Run, clear, finetune
+    from .run import clear, finetune
+    from .start import UNFINISHED, WORKERS, Run
 
     train = "scratch" if options.from_scratch else options.train
     given = {name: getattr(options, name) for name in choices() if name != "train"}
@@ -86,11 +110,14 @@ def _finetune(options: argparse.Namespace) -> int:
         accumulate=options.accumulate,
         workers=WORKERS if options.workers is None else options.workers,
     )
+    if options.push_to_hub:
+        hub_upload.check(options.push_to_hub)
     watch = _tensorboard(options.out / "tensorboard") if options.tensorboard else None
     try:
         result = finetune(run, options.out, options.resume, watch)
     except KeyboardInterrupt:
-        print("vit: Stopped. Go on with the same command and --resume.", file=sys.stderr)
+        begun = (options.out / UNFINISHED / "settings.json").exists()
+        print(f"vit: Stopped. Run the same command again{' with --resume' * begun} to go on.", file=sys.stderr)
         return 130
     if not result.main_process:
         return 0
@@ -99,12 +126,15 @@ def _finetune(options: argparse.Namespace) -> int:
     (options.out / "README.md").write_text(card(result, title), encoding="utf-8")
     clear(options.out)
     print(result.test.summary())
-    print(f"Written to {options.out}: the model, README.md, curves.png, confusion.png, most_wrong.png, history.json.")
+    print(f"Written to {options.out}: {', '.join(sorted(path.name for path in options.out.iterdir()))}")
     print(f"Look at it: python app.py --model {options.out}")
     if options.push_to_hub:
-        from ..hub_upload import upload
-
-        print(f"Uploaded to {upload(options.out, options.push_to_hub, private=options.private)}")
+        try:
+            address = hub_upload.upload(options.out, options.push_to_hub, private=options.private)
+        except HubError as error:
+            again = f"hf upload {options.push_to_hub} {options.out}"
+            raise HubError(f"{error} The model is in {options.out}; to upload it later: {again}") from error
+        print(f"Uploaded to {address}")
     return 0
 
 
@@ -115,18 +145,25 @@ def _evaluate(options: argparse.Namespace) -> int:
     from ..checkpoints import load
     from . import report
     from .data import known_to, open_data
-    from .run import WORKERS, evaluate
+    from .run import evaluate
+    from .start import WORKERS
 
     data = open_data(options.data)
-    photos = (data.test or data.train) if options.part == "test" else (data.train or data.test)
+    photos = data.test if options.part == "test" else data.train
+    if photos is None and data.test is not None:
+        raise ValueError(f"{options.data} has no training photos: leave --part out.")
+    if photos is None:
+        photos = data.train
+        print(f"There is no test part: all {len(photos)} photos count, those that a model was trained on too.")
     classifier = load(options.model, options.revision)
     photos = known_to(photos, classifier.labels)
     workers = WORKERS if options.workers is None else options.workers
-    evaluation, photos = evaluate(classifier, photos, Accelerator(), workers)
-    print(evaluation.summary())
-    if options.out:
+    accelerator = Accelerator()
+    evaluation, photos = evaluate(classifier, photos, accelerator, workers)
+    accelerator.print(evaluation.summary())
+    if options.out and accelerator.is_main_process:
         report.write(options.out, [], evaluation, photos)
-        print(f"Written to {options.out}: confusion.png, most_wrong.png, evaluation.json.")
+        print(f"Written to {options.out}: {', '.join(sorted(path.name for path in options.out.iterdir()))}")
     return 0
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +13,7 @@ import torch
 from PIL import Image
 from torchvision.datasets import Food101
 
+from ..hub import HubError, first_line
 from ..images import open_photo
 
 TRAIN = ("train", "training")
@@ -65,15 +68,22 @@ def open_data(source: str | Path) -> Data:
     A folder holds a folder for each class, or a `train` and a `test` folder that do. A folder that exists comes first.
     """
     folder = Path(source).expanduser()
-    if folder.is_dir():
-        return _folders(folder)
-    if str(source) == FOOD101:
-        return _food101()
-    if isinstance(source, str) and source.count("/") == 1 and not source.startswith((".", "/", "~")):
-        from .hub_data import as_folder
+    try:
+        if folder.is_dir():
+            return _folders(folder)
+        if str(source) == FOOD101:
+            return _food101()
+    except PermissionError as error:
+        raise DataError(f"{error.filename} cannot be read: {error.strerror}.") from error
+    missing = f"There is no folder {str(source)!r}"
+    if not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", str(source)):
+        raise DataError(f"{missing}: give a folder of class folders, food101, or a Hub data set such as ethz/food101.")
+    from .hub_data import as_folder
 
-        return _folders(as_folder(source))
-    raise DataError(f"There is no folder {str(source)!r}: give a folder of class folders, food101, or a Hub data set.")
+    try:
+        return _folders(as_folder(str(source)))
+    except (HubError, DataError) as error:
+        raise type(error)(f"{missing}, and as a data set: {error}") from error
 
 
 def hold_out(photos: Photos, share: float, seed: int) -> tuple[list[int], list[int]]:
@@ -103,40 +113,59 @@ def known_to(photos: Photos, labels: list[str]) -> Photos:
 
 
 def _folders(folder: Path) -> Data:
-    inside = {path.name.lower(): path for path in sorted(folder.iterdir()) if path.is_dir()}
+    inside = {path.name.lower(): path for path in sorted(folder.iterdir()) if path.is_dir() and _classes(path)}
     train = next((inside[name] for name in TRAIN if name in inside), None)
     test = next((inside[name] for name in TEST if name in inside), None)
     if train is None and test is None:
         return Data(_class_folders(folder), None)
     data = Data(train and _class_folders(train), test and _class_folders(test))
     if data.train and data.test and data.train.labels != data.test.labels:
-        only = [
-            f"{', '.join(sorted(set(some.labels) - set(others.labels)))} only in {path.name}"  # type: ignore[union-attr]
-            for some, others, path in ((data.train, data.test, train), (data.test, data.train, test))
-            if set(some.labels) - set(others.labels)
+        apart = [
+            f"{', '.join(only)} only in {path.name}"
+            for path, only in (
+                (train, sorted(set(data.train.labels) - set(data.test.labels))),
+                (test, sorted(set(data.test.labels) - set(data.train.labels))),
+            )
+            if path and only
         ]
-        raise DataError(f"The classes of {train.name} and {test.name} differ: {'; '.join(only)}.")  # type: ignore[union-attr]
+        raise DataError(f"The classes of the two parts differ: {'; '.join(apart)}.")
     return data
 
 
+def _classes(folder: Path) -> dict[str, Path]:
+    """The folders of the classes by their labels, sorted by these."""
+    folders = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    return dict(sorted((label_of(path.name), path) for path in folders))
+
+
 def _class_folders(folder: Path) -> Photos:
-    classes = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    classes = _classes(folder)
     if not classes:
         raise DataError(f"{str(folder)!r} should hold a folder of photos for each class, but holds no folder.")
     files, targets = [], []
-    for target, path in enumerate(classes):
+    for target, path in enumerate(classes.values()):
         own = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in SUFFIXES and file.is_file()]
+        own = [file for file in own if not any(part.startswith(".") for part in file.relative_to(path).parts)]
         if not own:
             raise DataError(f"The class {path.name!r} has no photos in {str(path)!r}: add some, or remove the folder.")
         files += own
         targets += [target] * len(own)
-    return Photos(files, targets, [label_of(path.name) for path in classes])
+    return Photos(files, targets, list(classes))
 
 
 def _food101() -> Data:
     """torchvision's Food101, fetched once; its meta files tell the official split."""
-    Food101(str(cache()), download=True)
     root = cache() / "food-101"
+    if not root.is_dir():
+        unfinished = cache() / "food-101.unfinished"
+        unfinished.mkdir(parents=True, exist_ok=True)
+        try:
+            Food101(str(unfinished), download=True)
+        except (OSError, RuntimeError) as error:
+            shutil.rmtree(unfinished / "food-101", ignore_errors=True)  # half unpacked, it would count as whole
+            raise DataError(f"Food-101 could not be fetched ({first_line(error)}): try again.") from error
+        (unfinished / "food-101").rename(root)
+        shutil.rmtree(unfinished)
     labels = sorted((root / "meta" / "classes.txt").read_text(encoding="utf-8").split())
     parts = []
     for split in ("train", "test"):

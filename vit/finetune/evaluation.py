@@ -114,9 +114,12 @@ class Evaluation:
             figures.append((f"among the top {TOP}", _count(self.top(TOP), self.total)))
         figures.append(("class-balanced", f"{self.balanced_accuracy:.1%}"))
         figures.append(("calibration error", f"{self.calibration_error:.1%}"))
-        order = sorted(self.per_class, key=lambda row: (row[2] == 0, row[1] / max(row[2], 1)))
-        classes = [(label, _count(correct, total) if total else "no photos") for label, correct, total in order]
-        return "\n".join([*_table(figures), "", *_table(classes)])
+        order = sorted((row for row in self.per_class if row[2]), key=lambda row: row[1] / row[2])
+        classes = [(label, _count(correct, total)) for label, correct, total in order]
+        absent = len(self.labels) - len(classes)
+        return "\n".join(
+            [*_table(figures), "", *_table(classes), *[f"classes without photos: {absent}"] * bool(absent)]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the logits, for JSON."""

@@ -14,6 +14,8 @@ from pathlib import Path
 import safetensors.torch
 import torch
 from accelerate import Accelerator
+from accelerate.utils import broadcast_object_list
+from safetensors import SafetensorError
 from torch import Tensor
 from tqdm import tqdm
 
@@ -30,38 +32,34 @@ def features(
     classifier: Classifier, photos: Photos, accelerator: Accelerator, workers: int = 0
 ) -> tuple[Tensor, dict[int, str]]:
     """What the head reads of each photo (n, D), and what is wrong with those that cannot be read (their rows are 0)."""
-    model = classifier.model
+    model = classifier.model.eval()
     folder = cache() / "features" / key_of(classifier)
-    known = _read(folder)
-    digests = [_digest(file) for file in photos.files]
-    missing = [index for index, digest in enumerate(digests) if digest not in known]
+    digests, known, missing = [], {}, []
+    if accelerator.is_main_process:  # the others may have another disk
+        known, digests = _read(folder), [_digest(file) for file in photos.files]
+        missing = [index for index, digest in enumerate(digests) if digest not in known]
+    [missing] = broadcast_object_list([missing])
     problems: dict[int, str] = {}
     hidden = not missing or not accelerator.is_main_process
     with tqdm(total=len(missing), desc="features", unit="photo", disable=hidden) as bar:
         for start in range(0, len(missing), PART):
-            part = missing[start : start + PART]
             rows, wrong = over(
                 photos,
                 classifier.preprocessing,
                 lambda images: model.pool(model.encode(images)),
                 accelerator,
-                part,
+                missing[start : start + PART],
                 workers,
+                bar,
             )
-            made = {digests[index]: row for index, row in rows.items()}
-            if accelerator.is_main_process:
-                _write(folder, made)
-            known |= made
             problems |= wrong
-            bar.update(len(part))
-    nothing = torch.zeros(head_inputs(classifier))
-    return torch.stack([known.get(digest, nothing) for digest in digests]), problems
-
-
-def head_inputs(classifier: Classifier) -> int:
-    """How many numbers the head reads."""
-    config = classifier.model.config
-    return 2 * config.width if config.pool == "class + mean" else config.width
+            if accelerator.is_main_process:
+                made = {digests[index]: row for index, row in rows.items() if digests[index]}
+                _write(folder, made)
+                known |= made
+    nothing = torch.zeros(model.config.head_width)
+    [rows] = broadcast_object_list([torch.stack([known.get(digest, nothing) for digest in digests] or [nothing])])
+    return rows, problems
 
 
 def key_of(classifier: Classifier) -> str:
@@ -85,7 +83,11 @@ def _digest(file: Path) -> bytes:
 def _read(folder: Path) -> Known:
     known: Known = {}
     for file in sorted(folder.glob("*.safetensors")):
-        part = safetensors.torch.load_file(file)
+        try:
+            part = safetensors.torch.load_file(file)
+        except SafetensorError:  # damaged, as after a power cut: it is made anew
+            file.unlink()
+            continue
         known |= {bytes(digest): row for digest, row in zip(part["files"].tolist(), part["features"])}
     return known
 
@@ -96,5 +98,8 @@ def _write(folder: Path, part: Known) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     digests = torch.tensor([list(digest) for digest in part], dtype=torch.uint8)
     new = folder / uuid.uuid4().hex
-    new.write_bytes(safetensors.torch.save({"files": digests, "features": torch.stack(list(part.values()))}))
-    new.rename(new.with_suffix(".safetensors"))  # whole, or not at all
+    try:
+        new.write_bytes(safetensors.torch.save({"files": digests, "features": torch.stack(list(part.values()))}))
+        new.rename(new.with_suffix(".safetensors"))  # whole, or not at all
+    finally:
+        new.unlink(missing_ok=True)

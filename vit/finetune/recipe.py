@@ -52,12 +52,15 @@ class Recipe:
     small_epochs: Annotated[int, "how many epochs have small images", Limits(0)] = 0
     plain_epochs: Annotated[int, "how many last epochs have neither mixup nor RandAugment", Limits(0)] = 0
     head_epochs: Annotated[int, "epochs of the head alone before all weights are trained", Limits(0)] = 10
-    head_learning_rate: Annotated[float, "and its learning rate then", Limits(0)] = 1e-3
+    head_learning_rate: Annotated[float, "the head's learning rate while it is trained alone", Limits(0)] = 1e-3
     seed: Annotated[int, "one seed, one result", Limits(0)] = 0
 
     @classmethod
     def of(cls, train: Train, **options: Any) -> Recipe:
         """The recipe for one of the three ways to train, with some choices of your own."""
+        if wrong := [name for name in options if name in NOT_FOR[train]]:
+            way = "the head alone" if train == "head" else "a model from scratch"
+            raise ValueError(f"There is no {wrong[0].replace('_', ' ')} in training {way}: leave it out.")
         return cls(**{"train": train, **DEFAULTS[train], **options})
 
     def __post_init__(self) -> None:
@@ -102,6 +105,17 @@ DEFAULTS: dict[Train, dict[str, Any]] = {
     "head": dict(learning_rate=1e-3, mixup=0.0, rand_augment=0, crop=1.0, ema=0.0),
     "all": dict(),
     "scratch": dict(epochs=40, learning_rate=1e-3, layer_decay=1.0, warm_up=0.1, head_epochs=0),
+}
+
+
+# Choices that a way to train does not have.
+NOT_FOR: dict[Train, tuple[str, ...]] = {
+    "head": (
+        *("layer_decay", "mixup", "rand_augment", "crop", "stochastic_depth"),
+        *("small_size", "small_epochs", "plain_epochs", "head_epochs", "head_learning_rate"),
+    ),
+    "all": (),
+    "scratch": ("head_epochs", "head_learning_rate"),
 }
 
 

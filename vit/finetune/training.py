@@ -1,15 +1,20 @@
 """The training loop: one for a head on cached features and for all weights on photos.
 
 Everything random is drawn from the run's seed and the place in the run (epoch, step, photo), and never from what went
-before. So a run that is resumed, or is shared among processes, goes the way an unbroken one in a single process goes.
+before. So a run that is resumed goes the way an unbroken one goes; and so does one that is shared among processes or
+takes its batches in parts, where no dropout is drawn and the shares are whole groups of mixup.
 """
 
 from __future__ import annotations
 
+import errno
+import math
 import os
+import signal
+import threading
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +28,7 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms.v2 import MixUp
 from tqdm import tqdm
 
+from ..images import PhotoError
 from .data import Photos
 from .recipe import GROUP, Augmentation, Recipe, schedule, seed_of
 
@@ -97,9 +103,9 @@ class Training:
         self.epoch_of, self.held_out, self.workers = epoch_of, held_out, workers
         self.classes, self.count = classes, len(targets)
         self.accumulate = accelerator.gradient_accumulation_steps
-        processes = accelerator.num_processes
-        self.batch_size = min(recipe.batch_size, self.count) // processes * processes
-        self.steps = self.count // self.batch_size  # of an epoch; what is left over is another photo each time
+        self.steps, self.batch_size = _divide(self.count, recipe.batch_size, accelerator.num_processes)
+        if self.accumulate > self.batch_size // accelerator.num_processes:
+            raise ValueError(f"A batch of {self.batch_size} photos has no {self.accumulate} parts: --accumulate less.")
         shares = torch.bincount(targets, minlength=classes).clamp(min=1) / self.count
         self.prior = recipe.balance * shares.log().to(accelerator.device)
 
@@ -111,7 +117,7 @@ class Training:
         self.at = Progress()
         if state is not None and state.exists():
             self._restore()
-        self.saved, self.saving = time.monotonic(), 0.0
+        self.saved, self.saving, self.asked_to_stop = time.monotonic(), 0.0, False
 
     @property
     def best(self) -> nn.Module:
@@ -119,12 +125,16 @@ class Training:
         return self.model if self.average is None else self.average.module
 
     def run(self, on_epoch: OnEpoch | None = None) -> list[Row]:
-        """A row of figures for each epoch."""
-        while self.at.epoch < self.recipe.epochs:
-            self._epoch()
-            if on_epoch is not None:
-                on_epoch(self.at.history[-1])
+        """A row of figures for each epoch. Ctrl-C is heard after a step, and what was learnt is saved."""
+        with _heard(self._ask):
+            while self.at.epoch < self.recipe.epochs:
+                self._epoch()
+                if on_epoch is not None:
+                    on_epoch(self.at.history[-1])
         return self.at.history
+
+    def _ask(self) -> None:
+        self.asked_to_stop = True
 
     def _epoch(self) -> None:
         at = self.at
@@ -135,35 +145,49 @@ class Training:
             batch_sampler=self._parts(),
             num_workers=0 if whole else self.workers,
             collate_fn=_as_it_is if whole else None,
+            worker_init_fn=deaf,
         )
-        bar = tqdm(
+        with tqdm(
             desc=f"epoch {at.epoch + 1}/{self.recipe.epochs}",
             total=self.steps,
             initial=at.step,
             unit="step",
             disable=not self.accelerator.is_main_process,
-        )
-        self.wrapped.train()
+        ) as bar:
+            self._train(parts, bar)
+            row = self._row(bar)
+        self.at = Progress(epoch=at.epoch + 1, history=[*at.history, row])
+        self._save()
+
+    def _train(self, parts: DataLoader, bar: tqdm) -> None:
+        """The rest of the epoch's steps."""
+        at = self.at
         began = time.monotonic() - at.seconds
-        for number, (inputs, targets) in enumerate(parts):
+        self.wrapped.train()
+        for number, (inputs, targets) in enumerate(_readable(parts)):
             last = (number + 1) % self.accumulate == 0
             try:
                 self._part(inputs, targets, number % self.accumulate, last)
             except (RuntimeError, MemoryError) as error:
-                if not _out_of_memory(error) or len(inputs) == 1:
+                if not out_of_memory(error):
                     raise
-                raise ValueError(
-                    f"The memory does not hold {len(inputs)} photos at a time: try --batch-size "
-                    f"{self.batch_size // 2}, or --accumulate {2 * self.accumulate} for the same result."
-                ) from error
+                raise ValueError(self._smaller(len(inputs))) from error
             if not last:
                 continue
             at.seconds = time.monotonic() - began
-            bar.set_postfix(loss=f"{at.loss / at.photos:.3f}", accuracy=f"{at.correct / at.photos:.1%}", refresh=False)
+            bar.set_postfix_str(self._figures(), refresh=False)
             bar.update()
-            if time.monotonic() - self.saved > max(SAVE_EVERY, 50 * self.saving):
+            if self.asked_to_stop or time.monotonic() - self.saved > max(SAVE_EVERY, 50 * self.saving):
                 self._save()
+            if self.asked_to_stop:
+                raise KeyboardInterrupt
 
+    def _figures(self) -> str:
+        return f"loss={self.at.loss / self.at.photos:.3f}, accuracy={self.at.correct / self.at.photos:.1%}"
+
+    def _row(self, bar: tqdm) -> Row:
+        """The figures of an epoch that is over, with those of the photos held out."""
+        at = self.at
         row = dict(epoch=at.epoch + 1, loss=at.loss / at.photos, correct=at.correct, photos=at.photos)
         row["learning_rate"] = self.recipe.learning_rate * self._share(at.step - 1)
         row["seconds"] = at.seconds
@@ -171,10 +195,8 @@ class Training:
             logits, targets = self.held_out(self.best.eval())
             correct = int((logits.argmax(1) == targets).sum())
             row["held_out"] = dict(loss=F.cross_entropy(logits, targets).item(), correct=correct, photos=len(targets))
-            bar.set_postfix_str(f"{bar.postfix}, held out={correct}/{len(targets)}")
-        bar.close()
-        self.at = Progress(epoch=at.epoch + 1, history=[*at.history, row])
-        self._save()
+            bar.set_postfix_str(f"{self._figures()}, held out={correct}/{len(targets)}")
+        return row
 
     def _parts(self) -> list[list[int]]:
         """The photos of this process for each pass of the rest of the epoch: a batch is `accumulate` passes."""
@@ -192,7 +214,8 @@ class Training:
         """One pass forward and back; after the last one of a batch, a step."""
         at, recipe, accelerator = self.at, self.recipe, self.accelerator
         own = self.batch_size // accelerator.num_processes
-        place = accelerator.process_index * own + part * own // self.accumulate
+        before = sum(len(earlier) for earlier in torch.empty(own).tensor_split(self.accumulate)[:part])
+        place = accelerator.process_index * own + before  # of the first photo in the batch
         inputs, targets = inputs.to(accelerator.device), targets.to(accelerator.device)
         if recipe.at(at.epoch).mixup:
             inputs, targets = self._mix(inputs, targets, place)
@@ -228,6 +251,14 @@ class Training:
                 mixed.append(mixup(inputs[start : start + GROUP], targets[start : start + GROUP]))
         return torch.cat([images for images, _ in mixed]), torch.cat([shares for _, shares in mixed])
 
+    def _smaller(self, photos: int) -> str:
+        if photos == 1:
+            return "The memory does not hold one photo: choose a smaller model, or train its head alone (--train head)."
+        return (
+            f"The memory does not hold {photos} photos at a time: try --batch-size {self.batch_size // 2}, "
+            f"or --accumulate {2 * self.accumulate} for the same steps in smaller parts."
+        )
+
     def _share(self, step: int) -> float:
         return schedule(self.recipe, self.steps * self.recipe.epochs, self.at.epoch * self.steps + step)
 
@@ -236,13 +267,20 @@ class Training:
             self.saved = time.monotonic()
             content = {name: part.state_dict() for name, part in self._kept().items()}
             new = self.state.with_suffix(".new")
-            torch.save({**content, "progress": vars(self.at)}, new)
+            try:
+                torch.save({**content, "progress": vars(self.at)}, new)
+            except RuntimeError as error:  # which is what torch makes of a full disk
+                new.unlink(missing_ok=True)
+                raise OSError(errno.ENOSPC, "the disk may be full", str(new)) from error
             os.replace(new, self.state)  # whole, or not at all
             self.saving = time.monotonic() - self.saved
             self.saved = time.monotonic()
 
     def _restore(self) -> None:
-        content = torch.load(self.state, map_location="cpu", weights_only=True)
+        try:
+            content = torch.load(self.state, map_location="cpu", weights_only=True)
+        except Exception as error:  # a damaged file makes torch raise anything
+            raise ValueError(f"{str(self.state)!r} is damaged: start the run anew, in another folder.") from error
         for name, part in self._kept().items():
             part.load_state_dict(content[name])
         self.at = Progress(**content["progress"])
@@ -253,8 +291,59 @@ class Training:
         return {name: part for name, part in {**parts, "scaler": self.accelerator.scaler}.items() if part is not None}
 
 
-def _out_of_memory(error: Exception) -> bool:
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "allocate memory" in str(error)
+def out_of_memory(error: Exception) -> bool:
+    """Whether that is what the error says: each device has its own words."""
+    words = str(error).lower()
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(
+        said in words for said in ("out of memory", "allocate memory", "not enough memory")
+    )
+
+
+def _divide(photos: int, batch_size: int, processes: int) -> tuple[int, int]:
+    """The steps of an epoch and the photos in each, so that few are left over: others in each epoch."""
+    if batch_size % processes or photos < processes:
+        raise ValueError(
+            f"{processes} processes cannot share a batch of {min(batch_size, photos)} photos equally: "
+            f"make --batch-size a multiple of {processes}."
+        )
+    if photos <= batch_size:
+        return 1, photos // processes * processes
+    unit = math.lcm(GROUP, processes)
+    fewer, more = photos // batch_size, -(-photos // batch_size)
+    smaller = photos // more // unit * unit  # equal batches, of whole groups
+    return max([(fewer, batch_size), (more, smaller)], key=math.prod)  # the first where both leave as many over
+
+
+def _readable(parts: DataLoader) -> Iterator[Any]:
+    """The same, unless a photo is gone that could be read when the run began."""
+    try:
+        yield from parts
+    except PhotoError as error:
+        reason = str(error).strip().splitlines()[-1].removeprefix("vit.images.PhotoError: ")
+        raise ValueError(f"A photo can no longer be read ({reason}): put it back, and go on with --resume.") from error
+
+
+@contextmanager
+def _heard(ask: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C asks to stop, where Python would raise an error in the middle of anything; a second one insists."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def hear(*_: object) -> None:
+        ask()
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def deaf(worker: int) -> None:
+    """Ctrl-C is for the process that trains, which then ends this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _as_it_is(batch: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from accelerate import Accelerator
@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from ..images import PhotoError, Preprocessing
 from .data import Photos
+from .training import deaf, out_of_memory
 
 BATCH = 16
 NAMED = 10  # unreadable photos that are named, the others are counted
@@ -44,29 +45,39 @@ def over(
     accelerator: Accelerator,
     indexes: list[int] | None = None,
     workers: int = 0,
-    bar: str = "",
+    bar: tqdm | None = None,
 ) -> tuple[dict[int, Tensor], dict[int, str]]:
     """What the model makes of each photo, and what is wrong with those that cannot be read, both by index.
 
-    The processes share the work, and all get the whole. `bar` is what the progress bar says, none without it.
+    The processes share the work, and all get the whole. A progress bar moves with the photos of all of them.
     """
     indexes = list(range(len(photos))) if indexes is None else indexes
     own = indexes[accelerator.process_index :: accelerator.num_processes]
-    hidden = not bar or not indexes or not accelerator.is_main_process
     rows: dict[int, Tensor] = {}
     problems: dict[int, str] = {}
-    with tqdm(total=len(own), desc=bar, unit="photo", disable=hidden, leave=False) as progress:
-        for batch in DataLoader(Views(photos, preprocessing, own), BATCH, num_workers=workers, collate_fn=list):
-            problems |= {index: wrong for index, wrong in batch if isinstance(wrong, str)}
-            seen = {index: view for index, view in batch if isinstance(view, Tensor)}
-            if seen:
-                images = torch.stack(list(seen.values())).to(accelerator.device)
-                rows |= zip(seen, model(images).float().cpu().clone())
-            progress.update(len(batch))
+    views = Views(photos, preprocessing, own)
+    for batch in DataLoader(views, BATCH, num_workers=workers, collate_fn=list, worker_init_fn=deaf):
+        problems |= {index: wrong for index, wrong in batch if isinstance(wrong, str)}
+        seen = {index: view for index, view in batch if isinstance(view, Tensor)}
+        images = [view.to(accelerator.device) for view in seen.values()]
+        rows |= zip(seen, (row.float().cpu().clone() for row in _run(model, images)))
+        if bar is not None:
+            bar.update(min(accelerator.num_processes * len(batch), bar.total - bar.n))
     for others, wrong in gather_object([(rows, problems)]):
         rows |= others
         problems |= wrong
     return rows, problems
+
+
+def _run(model: Callable[[Tensor], Tensor], images: list[Tensor]) -> Iterable[Tensor]:
+    """All at once; one by one where their shapes differ or memory runs out."""
+    if len({image.shape for image in images}) == 1:
+        try:
+            return model(torch.stack(images))
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+    return [model(image[None])[0] for image in images]
 
 
 def without(photos: Photos, problems: dict[int, str], accelerator: Accelerator) -> Photos:

@@ -1,0 +1,85 @@
+"""The checkpoints that come with the package, as they lie there."""
+
+import json
+import socket
+import zipfile
+
+import pytest
+import safetensors.torch
+import torch
+from accelerate import Accelerator
+
+import vit
+from vit.checkpoints import EMBEDDED
+from vit.finetune.data import known_to, open_data
+from vit.finetune.run import evaluate
+
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture(params=EMBEDDED)
+def name(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("the network was asked for")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+def test_foodvision_101_is_what_load_gives_and_needs_no_network(no_network):
+    classifier = vit.load()
+    assert classifier.name == "foodvision-101" and len(classifier.labels) == 101
+    assert classifier.predict("examples/pizza.jpg")[0][0] == "pizza"
+
+
+def test_foodvision_mini_tells_its_three(no_network):
+    classifier = vit.load("foodvision-mini")
+    assert classifier.labels == ["pizza", "steak", "sushi"]
+    assert [classifier.predict(f"examples/{food}.jpg")[0][0] for food in ("pizza", "sushi")] == ["pizza", "sushi"]
+
+
+def test_it_is_small_and_in_float16(name):
+    file = EMBEDDED[name] / "model.safetensors"
+    assert file.stat().st_size <= 12 * MEGABYTE
+    assert {tensor.dtype for tensor in safetensors.torch.load_file(file).values()} == {torch.float16}
+
+
+def test_no_weights_of_the_base_are_in_it(name, real):
+    base = real.model.state_dict()
+    for parameter, tensor in safetensors.torch.load_file(EMBEDDED[name] / "model.safetensors").items():
+        assert tensor.shape != base[parameter].shape or not torch.equal(tensor, base[parameter].half()), parameter
+
+
+def test_its_card_says_what_was_measured(name):
+    card = (EMBEDDED[name] / "README.md").read_text(encoding="utf-8")
+    measured = json.loads((EMBEDDED[name] / "evaluation.json").read_text(encoding="utf-8"))
+    assert f"| top-1 | {measured['correct']:,} of {measured['total']:,} " in card
+    assert f"| top-1, the mean of the classes | {measured['balanced_accuracy']:.1%} |" in card
+    assert f"| calibration error | {measured['calibration_error']:.3f} |" in card
+    for row in measured["per_class"]:
+        assert f"| {row['label']} | {row['correct']} | {row['total']} |" in card
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, archive, total",
+    [("foodvision-mini", "pizza_steak_sushi_20_percent.zip", 150), ("foodvision-101", "food101_small.zip", 2766)],
+)
+def test_the_figures_on_its_card_are_measured_again(shared, tmp_path, name, archive, total):
+    with zipfile.ZipFile(shared / "data" / archive) as photos:
+        photos.extractall(tmp_path, [file for file in photos.namelist() if file.startswith("test/")])
+    classifier = vit.load(name)
+    evaluation, _ = evaluate(classifier, known_to(open_data(tmp_path).test, classifier.labels), Accelerator(cpu=True))
+    measured = json.loads((EMBEDDED[name] / "evaluation.json").read_text(encoding="utf-8"))
+    assert evaluation.total == total
+    assert abs(evaluation.correct - measured["correct"]) <= total // 1000  # another CPU may round a near tie otherwise
+    assert evaluation.calibration_error == pytest.approx(measured["calibration_error"], abs=0.003)
+    if name == "foodvision-mini":
+        assert evaluation.correct >= 149
+    else:
+        assert evaluation.balanced_accuracy >= 0.77
