@@ -77,6 +77,17 @@ def test_all_weights_are_trained(finetune, tiny_base, tmp_path):
     assert "its head alone, on the frozen base" in (tmp_path / "out" / "README.md").read_text()
 
 
+def test_what_was_learnt_is_blended_with_where_it_started(finetune, tmp_path):
+    """Of three runs that differ in nothing else, one lies on the line between the others."""
+    for blend in ("0", "0.25", "1"):
+        options = ["--train", "all", "--epochs", "2", "--learning-rate", "3e-3", "--blend", blend]
+        assert finetune(*options, out=blend) == 0
+    start, between, end = (weights(tmp_path / blend) for blend in ("0", "0.25", "1"))
+    for name in start:
+        torch.testing.assert_close(between[name], 0.75 * start[name] + 0.25 * end[name])
+        assert not torch.equal(start[name], end[name])
+
+
 def test_a_model_learns_discs_from_scratch(tmp_path, discs, monkeypatch, tiny_config):
     """The largest share by chance is 8 of 24."""
     monkeypatch.setattr(

@@ -48,6 +48,7 @@ class Recipe:
     crop: Annotated[float, "smallest share of a photo that a random crop takes", Limits(0.01, 1)] = 0.3
     stochastic_depth: Annotated[float, "chance that the last block is skipped", Limits(0, 0.99)] = 0.0
     ema: Annotated[float, "decay of the weights' moving average, 0 for none", Limits(0, 1)] = 0.998
+    blend: Annotated[float, "share of what was learnt in the end, the rest is where it started", Limits(0, 1)] = 0.6
     small_size: Annotated[int, "pixels of the first epochs' images, which are faster", Limits(1)] = 160
     small_epochs: Annotated[int, "how many epochs have small images", Limits(0)] = 0
     plain_epochs: Annotated[int, "how many last epochs have neither mixup nor RandAugment", Limits(0)] = 0
@@ -104,18 +105,18 @@ def choices() -> dict[str, Any]:
 DEFAULTS: dict[Train, dict[str, Any]] = {
     "head": dict(learning_rate=1e-3, mixup=0.0, rand_augment=0, crop=1.0, ema=0.0),
     "all": dict(),
-    "scratch": dict(epochs=40, learning_rate=1e-3, layer_decay=1.0, warm_up=0.1, head_epochs=0),
+    "scratch": dict(epochs=40, learning_rate=1e-3, layer_decay=1.0, warm_up=0.1, blend=1.0, head_epochs=0),
 }
 
 
 # Choices that a way to train does not have.
 NOT_FOR: dict[Train, tuple[str, ...]] = {
     "head": (
-        *("layer_decay", "mixup", "rand_augment", "crop", "stochastic_depth"),
+        *("layer_decay", "mixup", "rand_augment", "crop", "stochastic_depth", "blend"),
         *("small_size", "small_epochs", "plain_epochs", "head_epochs", "head_learning_rate"),
     ),
     "all": (),
-    "scratch": ("head_epochs", "head_learning_rate"),
+    "scratch": ("blend", "head_epochs", "head_learning_rate"),
 }
 
 

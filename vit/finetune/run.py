@@ -196,6 +196,7 @@ def _train_all(
 ) -> tuple[Classifier, list[Row]]:
     recipe, model = run.recipe, classifier.model
     trained, watched = photos.take(learnt), photos.take(held)
+    start = {name: weights.clone() for name, weights in model.state_dict().items()}
     full = classifier.preprocessing.image_size or model.config.image_size
 
     def epoch(number: int) -> Augmented:
@@ -219,6 +220,9 @@ def _train_all(
         state=state,
     )
     history = training.run(on_epoch)
+    end = training.best.state_dict()
+    blended = {name: weights.to(end[name].device).lerp(end[name], recipe.blend) for name, weights in start.items()}
+    training.best.load_state_dict(blended)  # WiSE-FT: Wortsman et al., 2022
     return replace(classifier, model=training.best), history
 
 
