@@ -154,7 +154,12 @@ class Training:
             unit="step",
             disable=not self.accelerator.is_main_process,
         ) as bar:
-            self._train(parts, bar)
+            try:
+                self._train(parts, bar)
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error):
+                    raise
+                raise ValueError(self._smaller()) from error
             row = self._row(bar)
         self.at = Progress(epoch=at.epoch + 1, history=[*at.history, row])
         self._save()
@@ -166,12 +171,7 @@ class Training:
         self.wrapped.train()
         for number, (inputs, targets) in enumerate(_readable(parts)):
             last = (number + 1) % self.accumulate == 0
-            try:
-                self._part(inputs, targets, number % self.accumulate, last)
-            except (RuntimeError, MemoryError) as error:
-                if not out_of_memory(error):
-                    raise
-                raise ValueError(self._smaller(len(inputs))) from error
+            self._part(inputs, targets, number % self.accumulate, last)
             if not last:
                 continue
             at.seconds = time.monotonic() - began
@@ -251,7 +251,8 @@ class Training:
                 mixed.append(mixup(inputs[start : start + GROUP], targets[start : start + GROUP]))
         return torch.cat([images for images, _ in mixed]), torch.cat([shares for _, shares in mixed])
 
-    def _smaller(self, photos: int) -> str:
+    def _smaller(self) -> str:
+        photos = -(-self.batch_size // self.accelerator.num_processes // self.accumulate)
         if photos == 1:
             return "The memory does not hold one photo: choose a smaller model, or train its head alone (--train head)."
         return (
