@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from .evaluation import Evaluation
+from .evaluation import TOP, Evaluation
 from .recipe import NOT_FOR, choices
 from .run import Result
 
@@ -90,11 +90,11 @@ def _base(base: str) -> str:
 def _figures(test: Evaluation, floor: Evaluation | None) -> list[str]:
     rows = {
         "top-1": lambda e: f"{e.correct:,} of {e.total:,} ({e.correct / e.total:.1%})",
-        "top-5": lambda e: f"{e.top(5):,} of {e.total:,} ({e.top(5) / e.total:.1%})",
+        "top-5": lambda e: f"{e.top(TOP):,} of {e.total:,} ({e.top(TOP) / e.total:.1%})",
         "top-1, the mean of the classes": lambda e: f"{e.balanced_accuracy:.1%}",
         "calibration error": lambda e: f"{e.calibration_error:.3f}",
     }
-    if len(test.labels) <= 5:
+    if not test.has_top:
         del rows["top-5"]
     both = [test] if floor is None else [test, floor]
     heads = ["this model", "its head alone, on the frozen base"][: len(both)]

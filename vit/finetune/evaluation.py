@@ -110,7 +110,7 @@ class Evaluation:
     def summary(self) -> str:
         """The figures as text, and a table of the classes with the worst first."""
         figures = [("correct", _count(self.correct, self.total))]
-        if self._has_top:
+        if self.has_top:
             figures.append((f"among the top {TOP}", _count(self.top(TOP), self.total)))
         figures.append(("class-balanced", f"{self.balanced_accuracy:.1%}"))
         figures.append(("calibration error", f"{self.calibration_error:.1%}"))
@@ -127,7 +127,7 @@ class Evaluation:
             "labels": list(self.labels),
             "total": self.total,
             "correct": self.correct,
-            **({f"top{TOP}": self.top(TOP)} if self._has_top else {}),
+            **({f"top{TOP}": self.top(TOP)} if self.has_top else {}),
             "balanced_accuracy": self.balanced_accuracy,
             "calibration_error": self.calibration_error,
             "per_class": [dict(label=label, correct=correct, total=total) for label, correct, total in self.per_class],
@@ -135,7 +135,7 @@ class Evaluation:
         }
 
     @property
-    def _has_top(self) -> bool:
+    def has_top(self) -> bool:
         """Of five classes or fewer, each is among the top five."""
         return len(self.labels) > TOP
 

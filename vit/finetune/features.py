@@ -17,11 +17,10 @@ from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list
 from safetensors import SafetensorError
 from torch import Tensor
-from tqdm import tqdm
 
 from ..classifier import Classifier
 from .data import Photos, cache
-from .views import over
+from .views import bar_for, over
 
 PART = 512  # photos in one file of the cache
 
@@ -40,8 +39,7 @@ def features(
         missing = [index for index, digest in enumerate(digests) if digest not in known]
     [missing] = broadcast_object_list([missing])
     problems: dict[int, str] = {}
-    hidden = not missing or not accelerator.is_main_process
-    with tqdm(total=len(missing), desc="features", unit="photo", disable=hidden) as bar:
+    with bar_for(accelerator, len(missing), "features", leave=True) as bar:
         for start in range(0, len(missing), PART):
             rows, wrong = over(
                 photos,

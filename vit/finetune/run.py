@@ -21,7 +21,7 @@ from .features import features
 from .recipe import Augmentation, Recipe, parameter_groups
 from .start import UNFINISHED, WORKERS, Run, base, claim, split
 from .training import Augmented, Features, OnEpoch, Row, Training
-from .views import over, without
+from .views import bar_for, over, without
 
 ENOUGH = 100  # held-out photos to tell a temperature from
 
@@ -49,6 +49,8 @@ def finetune(run: Run, out: Path, resume: bool = False, on_epoch: OnEpoch | None
     with accelerator.main_process_first():  # which fetches what the others then find
         train, test = split(run)
         classifier = base(run, train.labels)
+    if run.recipe.small_epochs:
+        classifier.model.config.check_image(run.recipe.small_size, run.recipe.small_size)
     classifier.model.to(accelerator.device).eval()
     state = claim(run, out, resume, classifier, train, accelerator) / "state.pt"
     try:
@@ -78,21 +80,22 @@ def _train(
 
     history: list[Row] = []
     floor = None
-    if rows is not None and test_rows is not None:
+    if rows is not None:
         stage, watch = (recipe, on_epoch) if recipe.train == "head" else (recipe.head, None)
         history = _train_head(stage, classifier, train, rows, learnt, held, accelerator, watch)
-        floor = Evaluation(_logits(classifier.model.head, test_rows), torch.tensor(test.targets), test.labels)
     if recipe.train == "head":
         logits, targets = _logits(classifier.model.head, rows[held]), torch.tensor(train.take(held).targets)
     else:
+        floor = None if test_rows is None else _measure(classifier.model.head, test_rows, test)
         classifier, history = _train_all(run, classifier, train, learnt, held, state, accelerator, on_epoch)
-        logits, targets = _answers(run, classifier, train.take(held), accelerator)
+        logits, readable = _answers(classifier, train.take(held), accelerator, run.workers)
+        targets = torch.tensor(readable.targets)
 
     temperature = calibrate(classifier.model.head, logits, targets)
     if run.half:
         classifier.model.half().float()  # what is measured is what is written
     if recipe.train == "head" and not run.half:
-        measured = Evaluation(_logits(classifier.model.head, test_rows), torch.tensor(test.targets), test.labels)
+        measured = _measure(classifier.model.head, test_rows, test)
     else:
         measured, test = evaluate(classifier, test, accelerator, run.workers)
     if accelerator.is_main_process:
@@ -106,7 +109,7 @@ def _train(
         counts={**counts, "skipped": everything - sum(counts.values())},
         photos=test,
         test=measured,
-        floor=None if recipe.train == "head" else floor,
+        floor=floor,
         main_process=accelerator.is_main_process,
     )
 
@@ -115,15 +118,12 @@ def evaluate(
     classifier: Classifier, photos: Photos, accelerator: Accelerator, workers: int = WORKERS
 ) -> tuple[Evaluation, Photos]:
     """The model's answers for photos, and the photos that could be read."""
-    classifier.model.to(accelerator.device).eval()
-    hidden = not accelerator.is_main_process
-    with tqdm(total=len(photos), desc="evaluating", unit="photo", disable=hidden, leave=False) as bar:
-        rows, problems = over(photos, classifier.preprocessing, classifier.model, accelerator, None, workers, bar)
-    photos = without(photos, problems, accelerator)
-    if not rows:
+    classifier.model.to(accelerator.device)
+    with bar_for(accelerator, len(photos), "evaluating") as bar:
+        logits, readable = _answers(classifier, photos, accelerator, workers, bar)
+    if not len(readable):
         raise DataError("None of the photos can be read.")
-    logits = torch.stack([rows[index] for index in sorted(rows)])
-    return Evaluation(logits, torch.tensor(photos.targets), classifier.labels), photos
+    return Evaluation(logits, torch.tensor(readable.targets), classifier.labels), readable
 
 
 def clear(out: Path) -> None:
@@ -142,8 +142,7 @@ def _readable(
         rows, problems = features(classifier, photos, accelerator, run.workers)
         rows = rows[[index for index in range(len(photos)) if index not in problems]]
     else:
-        hidden = not accelerator.is_main_process
-        with tqdm(total=len(photos), desc="reading photos", unit="photo", disable=hidden, leave=False) as bar:
+        with bar_for(accelerator, len(photos), "reading photos") as bar:
             _, problems = over(photos, classifier.preprocessing, _nothing, accelerator, None, run.workers, bar)
     photos = without(photos, problems, accelerator)
     for label, count in zip(photos.labels, photos.counts()):
@@ -205,7 +204,8 @@ def _train_all(
         return Augmented(trained, augmentation, recipe.seed, number)
 
     def held_out(model: nn.Module) -> tuple[Tensor, Tensor]:
-        return _answers(run, replace(classifier, model=model), watched, accelerator)  # type: ignore[type-var]
+        logits, readable = _answers(replace(classifier, model=model), watched, accelerator, run.workers)
+        return logits, torch.tensor(readable.targets)
 
     training = Training(
         model,
@@ -242,13 +242,20 @@ def calibrate(head: nn.Module, logits: Tensor, targets: Tensor) -> float:
     return temperature
 
 
-def _answers(run: Run, classifier: Classifier, photos: Photos, accelerator: Accelerator) -> tuple[Tensor, Tensor]:
-    """The logits for those of the photos that can still be read, and their targets."""
+def _answers(
+    classifier: Classifier, photos: Photos, accelerator: Accelerator, workers: int, bar: tqdm | None = None
+) -> tuple[Tensor, Photos]:
+    """The model's logits, and the photos that they are for: those that can be read."""
     model = classifier.model.eval()
-    rows, _ = over(photos, classifier.preprocessing, model, accelerator, None, run.workers)
-    indexes = sorted(rows)
-    logits = torch.stack([rows[index] for index in indexes]) if indexes else torch.empty(0, len(photos.labels))
-    return logits, torch.tensor([photos.targets[index] for index in indexes], dtype=torch.long)
+    rows, problems = over(photos, classifier.preprocessing, model, accelerator, None, workers, bar)
+    logits = [rows[index] for index in sorted(rows)]
+    nothing = torch.empty(0, len(photos.labels))
+    return torch.stack(logits) if logits else nothing, without(photos, problems, accelerator)
+
+
+def _measure(head: nn.Module, rows: Tensor, photos: Photos) -> Evaluation:
+    """How good a head is on photos whose features are known."""
+    return Evaluation(_logits(head, rows), torch.tensor(photos.targets), photos.labels)
 
 
 @torch.no_grad()

@@ -61,18 +61,14 @@ def split(run: Run) -> tuple[Photos, Photos]:
 
 def base(run: Run, labels: list[str]) -> Classifier:
     """The base with a head for these labels: the rows of its own head where it knows them all, zero otherwise."""
-    drop, small = run.recipe.stochastic_depth, run.recipe.small_size
+    drop = run.recipe.stochastic_depth
     if run.recipe.train == "scratch":
         torch.manual_seed(run.recipe.seed)
         config = ViTConfig.of(run.base, classes=len(labels), stochastic_depth=drop)
-        if run.recipe.small_epochs:
-            config.check_image(small, small)
         height, width = config.image_size  # type: ignore[misc]
         return Classifier(ViT(config), labels, Preprocessing(resize=height, crop=(height, width)))
     old = checkpoints.load(run.base)
     config = replace(old.model.config, classes=len(labels), distillation_head=False, stochastic_depth=drop)
-    if run.recipe.small_epochs:
-        config.check_image(small, small)
     model = ViT(config)
     state = old.model.state_dict()
     places = {label.casefold(): index for index, label in enumerate(old.labels)}

@@ -37,6 +37,12 @@ class Views(Dataset):
             return index, str(error)
 
 
+def bar_for(accelerator: Accelerator, photos: int, what: str, leave: bool = False) -> tqdm:
+    """A progress bar over photos, of the main process alone; none where there are no photos."""
+    hidden = not photos or not accelerator.is_main_process
+    return tqdm(total=photos, desc=what, unit="photo", disable=hidden, leave=leave)
+
+
 @torch.no_grad()
 def over(
     photos: Photos,
