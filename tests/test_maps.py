@@ -84,6 +84,16 @@ def test_discarding_everything_is_refused(discard):
         maps.rollout(ATTENTION[:, 0], discard)
 
 
+def test_what_a_reader_sees_is_its_look_through_the_whole_product():
+    attention, gradients = random_attention(L=5, T=9), torch.randn(5, 2, 9, 9)
+    reads = torch.softmax(torch.randn(9), dim=0)
+    for whole, read in (
+        (maps.rollout(attention[:, 0]), maps.rollout(attention[:, 0], reads=reads)),
+        (maps.relevance(attention, gradients), maps.relevance(attention, gradients, reads=reads)),
+    ):
+        torch.testing.assert_close(read, reads @ whole)
+
+
 def test_relevance_by_hand():
     gradients = torch.zeros(2, 1, 3, 3)
     gradients[0, 0] = torch.tensor([[1.0, 2.0, -4.0], [0, 0, 0], [0, 2.0, 0]])

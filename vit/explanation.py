@@ -64,17 +64,21 @@ class Explanation:
 
     def rollout(self, heads: Heads = "mean", discard: float = 0.0, start: int = 0) -> Tensor:
         """Attention rollout from what the head reads to the photo, after each layer from `start` on."""
-        return self._grid(self._read(maps.rollout(maps.fuse_heads(self.attention, heads), discard, start)))
+        return self._grid(maps.rollout(maps.fuse_heads(self.attention, heads), discard, start, self.reads))
 
     def relevance(self, label: str | int | None = None, start: int = 0) -> Tensor:
         """What speaks for a class (the likeliest by default), in the last layer's reading (R, C): Chefer et al."""
+        return self.relevance_by_layer(label, start)[-1]
+
+    def relevance_by_layer(self, label: str | int | None = None, start: int = 0) -> Tensor:
+        """How the relevance of a class builds up, after each layer from `start` on; the last is `relevance`."""
         gradients = self.backward(self.class_index(label)).attention
-        return self._grid(self._read(maps.relevance(self.attention, gradients, start)[-1]))
+        return self._grid(maps.relevance(self.attention, gradients, start, self.reads))
 
     def gradient_attention(self, label: str | int | None = None) -> Tensor:
         """Gradient × attention for a class, in each layer (L, R, C)."""
         gradients = self.backward(self.class_index(label)).attention
-        return self._grid(self._read(maps.gradient_attention(self.attention, gradients)))
+        return self._grid(self.reads @ maps.gradient_attention(self.attention, gradients))
 
     def grad_cam(self, label: str | int | None = None) -> Tensor:
         """Grad-CAM for a class (R, C), on the tokens that enter the last block; of those that leave it, one is read."""
@@ -131,10 +135,6 @@ class Explanation:
 
     def _grid(self, values: Tensor) -> Tensor:
         return maps.to_grid(values, len(self.prefix), self.grid)
-
-    def _read(self, matrix: Tensor) -> Tensor:
-        """Of a matrix token by token (…, T, T), the rows that the head reads, as one (…, T)."""
-        return self.reads @ matrix
 
     def _token(self, patch: int) -> int:
         count = self.grid[0] * self.grid[1]

@@ -42,12 +42,12 @@ def looked_at_by(attention: Tensor, token: int) -> Tensor:
     return attention[..., :, token]
 
 
-def rollout(attention: Tensor, discard: float = 0.0, start: int = 0) -> Tensor:
+def rollout(attention: Tensor, discard: float = 0.0, start: int = 0, reads: Tensor | None = None) -> Tensor:
     """Attention rollout (Abnar & Zuidema, arXiv 2005.00928): how much of each input token is in each token.
 
     From one attention for each layer (L, T, T), after each layer from `start` on (L - start, T, T). The residual counts
     as looking at oneself with weight one half. `discard` is the share of the weakest links of each row that is cut, the
-    rest being normalised again, so that every row sums to 1 at every step.
+    rest being normalised again, so that every row sums to 1 at every step. For `reads`, see `_through`.
     """
     if not 0 <= discard < 1:
         raise ValueError(f"discard is the share of links to cut, from 0 up to but not including 1, not {discard}.")
@@ -55,12 +55,28 @@ def rollout(attention: Tensor, discard: float = 0.0, start: int = 0) -> Tensor:
     if discard:
         attention = _keep_strongest(attention, discard)
     attention = attention / attention.sum(dim=-1, keepdim=True)  # the maximum of heads sums to more than 1
-    identity = torch.eye(attention.shape[-1], dtype=attention.dtype, device=attention.device)
-    rolled, steps = identity, []
-    for layer in (attention + identity) / 2:
-        rolled = layer @ rolled  # T, T
-        steps.append(rolled)
-    return torch.stack(steps)
+    return _through((attention + _identity(attention)) / 2, reads)
+
+
+def _through(layers: Tensor, reads: Tensor | None) -> Tensor:
+    """The products of all layers (L, T, T) up to each one, the last layer leftmost.
+
+    With `reads` (T,), which shares a reader's look among the tokens, only what that reader sees (L, T): so no two
+    matrices are multiplied, and many tokens stay quick.
+    """
+    if reads is None:
+        products = [layers[0]]
+        for layer in layers[1:]:
+            products.append(layer @ products[-1])  # T, T
+        return torch.stack(products)
+    rows = reads.new_empty(0, len(reads))
+    for layer in layers.flip(0):  # on the way down a reader joins at each layer
+        rows = torch.cat([reads[None], rows]) @ layer
+    return rows
+
+
+def _identity(layers: Tensor) -> Tensor:
+    return torch.eye(layers.shape[-1], dtype=layers.dtype, device=layers.device)
 
 
 def _keep_strongest(attention: Tensor, discard: float) -> Tensor:
@@ -84,20 +100,16 @@ def gradient_attention(attention: Tensor, gradients: Tensor) -> Tensor:
     return (gradients * attention).clamp(min=0).mean(dim=-3)
 
 
-def relevance(attention: Tensor, gradients: Tensor, start: int = 0) -> Tensor:
+def relevance(attention: Tensor, gradients: Tensor, start: int = 0, reads: Tensor | None = None) -> Tensor:
     """Relevance of each input token to a class, after each layer (L - start, T, T).
 
     The gradient-weighted rollout for self-attention of Chefer et al., "Generic Attention-model Explainability", ICCV
     2021, arXiv 2103.15679, Eq. 6, without the identity it starts from: that would show every token as relevant to
-    itself.
+    itself. For `reads`, see `_through`.
     """
     weighted = _from(gradient_attention(attention, gradients), start)
-    identity = torch.eye(weighted.shape[-1], dtype=weighted.dtype, device=weighted.device)
-    relevant, steps = identity, []
-    for layer in weighted:
-        relevant = relevant + layer @ relevant  # T, T
-        steps.append(relevant - identity)
-    return torch.stack(steps)
+    identity = _identity(weighted)
+    return _through(weighted + identity, reads) - (identity if reads is None else reads)
 
 
 def grad_cam(tokens: Tensor, gradients: Tensor) -> Tensor:
