@@ -7,60 +7,20 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read when gradio is imported: nothing leaves the machine
-
-import gradio as gr
-from PIL import Image
 
 import vit
 from vit.checkpoints import DEFAULT
 from vit.hub import quiet_hub
 from vit.memory import keep_freed_memory
+from vit.page import LAUNCH, Models, build
 
-EXAMPLES = sorted((Path(__file__).parent / "examples").glob("*.jpg"))
-LAUNCH: dict[str, Any] = dict(
-    footer_links=["api", "settings"],
-    max_file_size="20mb",
-    show_error=False,
-    enable_monitoring=False,
-    ssr_mode=False,
-    pwa=False,
-    run_history=False,
+FOOD = ("pizza", "sushi", "pancakes", "hamburger", "spaghetti", "cup_cakes", "grilled_salmon")  # shown first
+EXAMPLES = sorted(
+    (Path(__file__).parent / "examples").glob("*.jpg"),
+    key=lambda photo: (FOOD.index(photo.stem) if photo.stem in FOOD else len(FOOD), photo.stem),
 )
-
-
-class PhotoInput(gr.Image):
-    """An image input that opens any photo the way the model does, and says in a sentence when it cannot."""
-
-    is_template = True  # drawn in the page as gr.Image itself
-
-    def preprocess(self, payload: Any) -> Image.Image | None:
-        if payload is None:
-            return None
-        try:
-            return vit.images.open_photo(payload.path)
-        except vit.PhotoError as error:
-            raise gr.Error(str(error), print_exception=False) from None
-
-
-def page(classifier: vit.Classifier) -> gr.Blocks:
-    """Layout first, then wiring."""
-
-    def predict(photo: Image.Image | None) -> dict[str, float]:
-        """The five likeliest labels of a photo, each with its probability."""
-        # Some checkpoints have a label twice (ImageNet's crane, a bird and a machine): the likelier one is shown.
-        return {} if photo is None else dict(reversed(classifier.predict(photo)))
-
-    with gr.Blocks(title="ViT Explorer", delete_cache=(3600, 3600)) as blocks:
-        gr.Markdown(f"# ViT Explorer\nDrop a photo: a {classifier.model.config.name} says what it sees.")
-        with gr.Row():
-            photo = PhotoInput(label="Photo", height=360)
-            predictions = gr.Label(label="Predictions")
-        gr.Examples([str(path) for path in EXAMPLES], inputs=photo, examples_per_page=len(EXAMPLES))
-        photo.change(predict, photo, predictions, api_name="predict", concurrency_id="model")
-    return blocks
 
 
 def main() -> None:
@@ -68,6 +28,12 @@ def main() -> None:
     parser.add_argument(
         "--model", default=DEFAULT, help="a folder, a file of weights or a Hub id (default: %(default)s)"
     )
+    parser.add_argument(
+        "--any-model",
+        action="store_true",
+        help="let visitors load any Hub id or folder: for yourself, not for the public",
+    )
+    parser.add_argument("--mcp", action="store_true", help="offer the endpoints to language models too, as MCP tools")
     parser.add_argument(
         "--host",
         default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"),
@@ -96,9 +62,8 @@ def main() -> None:
         )
     except KeyboardInterrupt:
         sys.exit(130)
-    if not classifier.labels:
-        sys.exit(f"app.py: {options.model} has no classifier, so it predicts nothing: choose a model with labels.")
-    page(classifier).queue(max_size=32).launch(server_name=options.host, server_port=options.port, **LAUNCH)
+    page = build(Models(classifier, options.any_model), EXAMPLES).queue(max_size=32)
+    page.launch(server_name=options.host, server_port=options.port, mcp_server=options.mcp, **LAUNCH)
 
 
 if __name__ == "__main__":

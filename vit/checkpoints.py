@@ -9,6 +9,7 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
+from tqdm import tqdm
 
 from . import hub
 from .classifier import Classifier
@@ -30,11 +31,17 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be used, in a sentence that says why and what to do."""
 
 
-def load(source: str | Path = DEFAULT, revision: str | None = None, token: str | None = None) -> Classifier:
+def load(
+    source: str | Path = DEFAULT,
+    revision: str | None = None,
+    token: str | None = None,
+    progress: type[tqdm] | None = None,
+) -> Classifier:
     """The classifier that comes with the package, in a folder, in a file of weights, or on the Hugging Face Hub.
 
     `source` is "foodvision-101" or "foodvision-mini", a path, or a Hub id such as "google/vit-base-patch16-224".
     `revision` (branch, tag or commit) and `token` are for the Hub, which also knows you by `hf auth login`.
+    `progress` is the class of the bar that shows a download, tqdm by default.
     """
     path = EMBEDDED.get(str(source)) or Path(source).expanduser()
     if not str(source):
@@ -48,7 +55,7 @@ def load(source: str | Path = DEFAULT, revision: str | None = None, token: str |
     elif isinstance(source, Path) or not _may_be_hub_id(source):
         raise CheckpointError(f"There is no file or folder {str(source)!r}: check the path.")
     else:
-        weights = hub.fetch(source, WEIGHTS, revision, token)
+        weights = hub.fetch(source, WEIGHTS, revision, token, progress)
 
     try:
         model, checkpoint = _read(weights)

@@ -216,6 +216,11 @@ def _colours(steps: np.ndarray, signed: bool) -> np.ndarray:
     return _table(SIGNED if signed else LOW_TO_HIGH).take(np.clip(steps, 0, 255).astype(np.uint8), axis=0)
 
 
+def colour_tables() -> np.ndarray:
+    """The 256 colours from low to high, and those of signed maps, for others to draw with (2, 256, 3)."""
+    return np.stack([_table(LOW_TO_HIGH), _table(SIGNED)])
+
+
 @cache
 def _table(name: str) -> np.ndarray:
     """256 colours (256, 3)."""

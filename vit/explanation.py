@@ -56,11 +56,11 @@ class Explanation:
 
     def looks_at(self, patch: int, heads: Heads = "mean") -> Tensor:
         """What a patch looks at, in each layer (L, R, C); patches are counted row by row from 0."""
-        return self._grid(maps.looks_at(maps.fuse_heads(self.attention, heads), self._token(patch)))
+        return self._grid(maps.looks_at(maps.fuse_heads(self.attention, heads), self.token(patch)))
 
     def looked_at_by(self, patch: int, heads: Heads = "mean") -> Tensor:
         """Which patches look at a patch, and how much, in each layer (L, R, C)."""
-        return self._grid(maps.looked_at_by(maps.fuse_heads(self.attention, heads), self._token(patch)))
+        return self._grid(maps.looked_at_by(maps.fuse_heads(self.attention, heads), self.token(patch)))
 
     def rollout(self, heads: Heads = "mean", discard: float = 0.0, start: int = 0) -> Tensor:
         """Attention rollout from what the head reads to the photo, after each layer from `start` on."""
@@ -136,7 +136,8 @@ class Explanation:
     def _grid(self, values: Tensor) -> Tensor:
         return maps.to_grid(values, len(self.prefix), self.grid)
 
-    def _token(self, patch: int) -> int:
+    def token(self, patch: int) -> int:
+        """The place of a patch among the tokens."""
         count = self.grid[0] * self.grid[1]
         if not 0 <= patch < count:
             raise ValueError(f"There is no patch {patch}: this photo has the patches 0 to {count - 1}.")

@@ -44,8 +44,8 @@ MAPS = ("class_attention", "rollout", "relevance", "gradient_attention", "grad_c
 class Options:
     """What to write, and how to draw it."""
 
-    label: str | None = None  # the class to explain; None: the likeliest
-    against: str | None = None  # a class to hold it against
+    label: str | int | None = None  # the class to explain; None: the likeliest
+    against: str | int | None = None  # a class to hold it against
     heads: Heads = "mean"  # how heads are fused where one map stands for all
     layer: int = -1  # the layer whose heads get a sheet
     patch: int | None = None  # a patch to ask what it looks at, and what looks at it
@@ -65,7 +65,7 @@ def write(classifier: Classifier, photo: Photo, folder: Path, options: Options) 
     picture = open_photo(photo)
     explanation = classifier.explain(picture)
     layer = range(classifier.model.config.layers)[options.layer]
-    arrays, left_out = _arrays(explanation, options)
+    arrays, left_out = every_array(explanation, options)
     if options.without_outliers:
         arrays |= _without_outliers(arrays)
 
@@ -112,7 +112,7 @@ def write(classifier: Classifier, photo: Photo, folder: Path, options: Options) 
     return made
 
 
-def _arrays(explanation: Explanation, options: Options) -> tuple[dict[str, Tensor], dict[str, str]]:
+def every_array(explanation: Explanation, options: Options) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Every array that the checkpoint can give, and for the others the sentence that says why not."""
     e, heads = explanation, range(explanation.attention.shape[1])
     makers: dict[str, Callable[[], Tensor]] = {

@@ -13,6 +13,7 @@ from pathlib import Path
 from httpx2 import ConnectError, ConnectTimeout  # which the client uses
 from huggingface_hub import _CACHED_NO_EXIST, constants, errors, hf_hub_download, try_to_load_from_cache
 from huggingface_hub.utils import logging
+from tqdm import tqdm
 
 BESIDE_WEIGHTS = ("config.json", "preprocessor_config.json")
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
@@ -28,10 +29,16 @@ def quiet_hub() -> None:
     logging.set_verbosity_error()
 
 
-def fetch(repo: str, weights: Sequence[str], revision: str | None = None, token: str | None = None) -> Path:
+def fetch(
+    repo: str,
+    weights: Sequence[str],
+    revision: str | None = None,
+    token: str | None = None,
+    progress: type[tqdm] | None = None,
+) -> Path:
     """The path, in the Hub's own cache, of the first of `weights` that the repository has.
 
-    Its configs lie beside it, and so do all parts of weights that come in several.
+    Its configs lie beside it, and so do all parts of weights that come in several. `progress` is a bar of one's own.
     """
     # Pinned to one commit once it is known, so that the files belong together.
     pinned = revision
@@ -39,10 +46,10 @@ def fetch(repo: str, weights: Sequence[str], revision: str | None = None, token:
         if (path := _download(repo, name, pinned, token, weights)) is not None:
             pinned = path.parent.name
     for name in weights:
-        if (path := _download(repo, name, pinned, token, weights)) is not None:
+        if (path := _download(repo, name, pinned, token, weights, progress)) is not None:
             pinned = path.parent.name
             for part in _parts(repo, path):
-                if _download(repo, part, pinned, token) is None:
+                if _download(repo, part, pinned, token, progress=progress) is None:
                     raise HubError(f"{repo} on the Hub lacks {part}, which its {name} names: it is incomplete.")
             return path
     raise HubError(f"{repo} on the Hub has none of {', '.join(weights)}: it holds no weights that can be loaded here.")
@@ -68,7 +75,12 @@ def parts(index: Path) -> list[str]:
 
 
 def _download(
-    repo: str, name: str, revision: str | None, token: str | None, weights: Sequence[str] = ()
+    repo: str,
+    name: str,
+    revision: str | None,
+    token: str | None,
+    weights: Sequence[str] = (),
+    progress: type[tqdm] | None = None,
 ) -> Path | None:
     """The file in the cache, None where the repository has no such file.
 
@@ -79,7 +91,7 @@ def _download(
         if cached is _CACHED_NO_EXIST and _is_commit(revision):
             return None
         try:
-            path = Path(hf_hub_download(repo, name, revision=revision, token=token))
+            path = Path(hf_hub_download(repo, name, revision=revision, token=token, tqdm_class=progress))
         except errors.LocalEntryNotFoundError:
             if any(isinstance(try_to_load_from_cache(repo, other, revision=revision), str) for other in weights):
                 return None
