@@ -1,3 +1,5 @@
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,21 @@ def discs(tmp_path_factory) -> Path:
 def own_cache(tmp_path, monkeypatch):
     """Features and fetched data of a test stay its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium; in CI it must be there."""
+    from browser.visitor import FLAGS
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium")
+    if chromium is None and not os.environ.get("CI"):
+        pytest.skip("needs Chromium, from your system's packages")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield browser
+        browser.close()
 
 
 def randomise(model: torch.nn.Module) -> torch.nn.Module:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from . import maps
-from .explanation import Explanation, Gradients
+from .explanation import CannotTell, Explanation, Gradients
 from .images import Photo, Preprocessing, open_photo
 from .model import ViT
 
@@ -25,7 +25,7 @@ class Classifier:
     def predict(self, image: Photo, top_k: int = 5) -> list[tuple[str, float]]:
         """The `top_k` likeliest labels with their probabilities, the likeliest first."""
         if not self.labels:
-            raise ValueError(
+            raise CannotTell(
                 f"{self.name or 'This checkpoint'} has no classifier, so it predicts nothing: "
                 "use explain to see what it looks at, or load a checkpoint with labels."
             )

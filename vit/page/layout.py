@@ -17,6 +17,7 @@ from ..checkpoints import CheckpointError
 from ..explanation import CannotTell
 from ..hub import HubError
 from ..images import PhotoError, open_photo
+from .examples import Examples
 from .explorer import Explorer, ExplorerFiles
 from .explorer.packing import best, pack, pack_patch, pack_relevance, pack_rollout
 from .models import Models
@@ -96,6 +97,11 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
             content = _npz(models.get(model).explain(path), options)
         return files.model_copy(update={"arrays": explorer.keep(content, f"{Path(path).stem}.npz")})
 
+    def pick(event: gr.EventData) -> str:
+        if event.name not in by_name:
+            raise gr.Error("There is no such example: choose one that is shown.", print_exception=False)
+        return str(by_name[event.name])
+
     def choose(wanted: str, current: str, progress: gr.Progress = gr.Progress()) -> tuple[Any, ...]:  # noqa: B008
         """The model that is wanted, or with a sentence the current one."""
         try:
@@ -132,8 +138,7 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
         with gr.Row():
             with gr.Column(scale=1, min_width=320):
                 photo = PhotoInput(label="Photo", height=280, sources=["upload", "webcam", "clipboard"])
-                if examples:
-                    gr.Examples([str(path) for path in examples], photo, examples_per_page=len(examples))
+                pictures = Examples(examples) if examples else None
             with gr.Column(scale=3, min_width=320):
                 explorer = Explorer()
         hidden = gr.Button(visible=False)
@@ -149,8 +154,10 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
         current.change(explain, [photo, chosen], explorer, **model_runs, **private)
         explorer.ask_patch(ask_patch, [photo, chosen, explorer], explorer, **model_runs, **private)
         explorer.save_arrays(save_arrays, [photo, chosen, explorer], explorer, **model_runs, **private)
+        if pictures is not None:
+            pictures.pick(pick, None, photo, queue=False, **private)
         choice = [chosen, current, accordion]
-        loads: dict[str, Any] = dict(concurrency_id="load", show_progress_on=accordion, **private)
+        loads: dict[str, Any] = dict(concurrency_id="load", show_progress_on=chosen, **private)
         chosen.input(choose, [chosen, current], choice, **loads)
         blocks.load(follow_link, current, [photo, *choice], **loads)
     return blocks

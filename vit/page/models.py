@@ -12,7 +12,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..checkpoints import EMBEDDED, CheckpointError, load
+from ..checkpoints import CheckpointError, load
 from ..classifier import Classifier
 
 KEPT = 3  # models in memory at once
@@ -98,15 +98,13 @@ class Models:
             raise CheckpointError("This page offers the models of its list only: choose one of them.")
         with self._loading:
             if source not in self._kept:
+                if on_progress is not None:
+                    on_progress(0, f"Loading {source}")
                 self._kept[source] = load(source, progress=None if on_progress is None else _bar(source, on_progress))
                 while len(self._kept) > KEPT:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(source)
             return self._kept[source]
-
-    def at_once(self, source: str) -> bool:
-        """Whether the model needs no fetching."""
-        return source == self.first.name or source in EMBEDDED or source in self._kept
 
 
 def _bar(source: str, on_progress: OnProgress) -> type[tqdm]:
@@ -115,11 +113,12 @@ def _bar(source: str, on_progress: OnProgress) -> type[tqdm]:
     class Bar(tqdm):
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **{**options, "file": open(os.devnull, "w"), "disable": False})  # noqa: SIM115
+            self.update(0)
 
         def update(self, n: float | None = 1) -> bool | None:
-            done = super().update(n)
+            shown = super().update(n)
             if self.total:
                 on_progress(self.n / self.total, f"{source}: {self.n / 1e6:.0f} of {self.total / 1e6:.0f} MB")
-            return done
+            return shown
 
     return Bar

@@ -19,12 +19,8 @@ THEME = gr.themes.Default(
     block_info_text_color="*neutral_600",
     block_info_text_color_dark="*neutral_300",
 )
-# The list of models, one on each line; the examples on a phone, all on one line.
+# The list of models, one on each line.
 CSS = """
 .gradio-container { max-width: 1480px !important; }
 .models .wrap { flex-direction: column; align-items: stretch; }
-@media (max-width: 900px) {
-  .gallery { flex-wrap: nowrap !important; overflow-x: auto; }
-  .gallery-item { flex: none; }
-}
 """

@@ -1,5 +1,6 @@
 // Files from the server: first a photo's explanation, then more maps of it, asked patches and arrays.
 
+const root = element.querySelector(".explorer");
 const seen = new Set(); // addresses of the files that were read
 let latest = { url: null, opened: null }; // the explanation that is wanted, and the promise of it
 
@@ -38,6 +39,7 @@ async function open(url) {
     follow(linked);
     linked = null;
   }
+  Object.assign(root.dataset, { photo: explained.name, maps: 0 });
   part("empty").hidden = true;
   part("body").hidden = false;
   part("link-line").hidden = true;
@@ -55,6 +57,7 @@ async function once(file, url, use) {
   const { tensors, about } = await readFile(file.url);
   if (explained?.url !== url) return;
   use(tensors, about);
+  root.dataset.maps = Object.keys(explained.maps).length;
   change();
 }
 

@@ -1,0 +1,232 @@
+"""The page without a browser: its files, its models, its endpoints by the client library."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from browser.visitor import serving
+from conftest import SKIMAGE, randomise
+from gradio_client import Client, handle_file
+from gradio_client.exceptions import AppError
+from safetensors import safe_open
+from safetensors.numpy import load, load_file
+
+import app
+import vit
+from vit.images import open_photo
+from vit.page import Models, build
+from vit.page.explorer import SCRIPTS, packing
+from vit.page.models import KNOWN
+
+CAT = SKIMAGE / "chelsea.png"
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return vit.load()
+
+
+@pytest.fixture(scope="module")
+def client(classifier):
+    with serving(build(Models(classifier), app.EXAMPLES)) as url:
+        yield Client(url, verbose=False)
+
+
+# ---- the explorer's files
+
+
+def attention_of(tensors):
+    """As the module's docstring says it, in float64."""
+    return tensors["scale"].astype(float)[..., None] * tensors["attention"].astype(float) ** 2
+
+
+def about(content, tmp_path):
+    (tmp_path / "file.safetensors").write_bytes(content)
+    with safe_open(tmp_path / "file.safetensors", "numpy") as file:
+        return json.loads(file.metadata()["about"])
+
+
+def packed(classifier, photo=CAT):
+    explanation = classifier.explain(photo)
+    return explanation, packing.pack(open_photo(photo), "cat", None, classifier, explanation)
+
+
+def test_attention_comes_back_with_its_digits(classifier):
+    explanation, content = packed(classifier)
+    tensors = load(content)
+    assert tensors["attention"].dtype == np.uint16 and len(content) < packing.MOST_BYTES
+    found, expected = attention_of(tensors), explanation.attention.double().numpy()
+    np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-4)
+    seen = expected > 1e-5  # a thousandth of a per cent
+    assert np.abs(found / expected - 1)[seen].max() < 0.005
+    assert np.abs(found - expected).max() < 1e-5
+
+
+def test_larger_attention_goes_in_8_bits_and_the_largest_stays_here(classifier, monkeypatch):
+    explanation, _ = packed(classifier)
+    monkeypatch.setattr(packing, "MOST_BYTES", 2_000_000)
+    _, content = packed(classifier)
+    tensors = load(content)
+    assert tensors["attention"].dtype == np.uint8 and len(content) <= packing.MOST_BYTES
+    assert np.abs(attention_of(tensors) - explanation.attention.numpy()).max() < 0.004
+    monkeypatch.setattr(packing, "MOST_BYTES", 1_000_000)
+    tensors = load(packed(classifier)[1])
+    assert "attention" not in tensors
+    np.testing.assert_array_equal(tensors["looks_at"], explanation.attention[:, :, 0])
+    np.testing.assert_array_equal(tensors["looked_at_by"], explanation.attention[:, :, :, 0])
+    asked = load(packing.pack_patch(explanation, 87))
+    np.testing.assert_array_equal(asked["looks_at"], explanation.attention[:, :, 88])
+    np.testing.assert_array_equal(asked["looked_at_by"], explanation.attention[:, :, :, 88])
+
+
+@pytest.mark.parametrize("size, whole", [((224, 224), True), ((384, 384), False)])
+def test_no_file_is_larger_than_16_megabytes(size, whole, tmp_path):
+    """As many layers, heads and tokens as ViT-B/16, and few numbers otherwise."""
+    config = vit.ViTConfig(image_size=size, width=48, mlp_width=48, heads=12, layers=12, classes=3)
+    small = vit.Classifier(randomise(vit.ViT(config)), ["a", "b", "c"], vit.Preprocessing(size))
+    _, content = packed(small)
+    assert len(content) <= 16_000_000
+    assert about(content, tmp_path)["whole"] is whole
+    assert (load(content).get("attention") is not None) is whole
+
+
+def test_the_file_says_what_was_seen(classifier, tmp_path):
+    explanation, content = packed(classifier)
+    told = about(content, tmp_path)
+    predictions = [(each["label"], pytest.approx(each["probability"], rel=1e-4)) for each in told["predictions"]]
+    assert predictions == classifier.predict(CAT)
+    assert told["size"] == [451, 300] and told["cropped"] and told["box"] == pytest.approx(list(explanation.box))
+    assert [[label for label, _ in row] for row in told["lens"]] == [
+        [label for label, _ in row] for row in explanation.decided(3)
+    ]
+    best = int(explanation.probabilities.argmax())
+    assert told["decided"] == pytest.approx(explanation.lens[:, best].tolist())
+    np.testing.assert_array_equal(load(content)["outliers"], explanation.outliers()[1].flatten(1))
+
+
+def test_the_scripts_ask_nothing_of_others():
+    folder = Path(inspect.getfile(packing)).parent
+    assert {path.stem for path in folder.glob("*.js")} == set(SCRIPTS)
+    for path in (*folder.glob("*.js"), *folder.glob("*.css"), *folder.glob("*.html")):
+        text = path.read_text()
+        assert "http" not in text and "innerHTML" not in text and "eval(" not in text, path
+        if path.suffix in (".css", ".html"):  # Gradio would run these
+            assert "${" not in text and "{{" not in text, path
+
+
+# ---- models
+
+
+def test_only_models_of_the_list_are_loaded(classifier, tmp_path):
+    models = Models(classifier)
+    assert models.get("foodvision-101") is classifier
+    assert len(models.get("foodvision-mini").labels) == 3
+    assert models.get("foodvision-mini") is models.get("foodvision-mini")
+    vit.save(classifier, tmp_path)
+    for source in (str(tmp_path), "someone/else", "../foodvision", "", "/etc/passwd"):
+        with pytest.raises(vit.CheckpointError, match="the models of its list only"):
+            models.get(source)
+    assert Models(classifier, any_model=True).get(str(tmp_path)).labels == classifier.labels
+
+
+def test_the_list_starts_with_the_pages_own_model(classifier, tmp_path):
+    assert Models(classifier).choices[0][1] == "foodvision-101"
+    assert len(Models(classifier).choices) == len(KNOWN)
+    own = vit.Classifier(classifier.model, classifier.labels, classifier.preprocessing, str(tmp_path / "my-model"))
+    text, source = Models(own).choices[0]
+    assert text == "my-model · ViT-Ti/16 · 101 classes" and source == own.name
+    assert len(Models(own).choices) == len(KNOWN) + 1
+
+
+def test_few_models_are_kept(classifier, tmp_path, tiny_base):
+    models = Models(classifier, any_model=True)
+    folders = [tmp_path / str(number) for number in range(5)]
+    for folder in folders:
+        vit.save(vit.load(tiny_base), folder)
+    loaded = [models.get(str(folder)) for folder in folders]
+    assert models.get(str(folders[-1])) is loaded[-1]
+    assert models.get(str(folders[0])) is not loaded[0]
+
+
+# ---- endpoints
+
+
+def test_two_endpoints_are_public_and_documented(client):
+    endpoints = client.view_api(return_format="dict")
+    assert set(endpoints["named_endpoints"]) == {"/predict", "/explain"} and not endpoints["unnamed_endpoints"]
+    for endpoint in endpoints["named_endpoints"].values():
+        assert endpoint["description"]
+        assert [parameter["parameter_name"] for parameter in endpoint["parameters"]] == ["photo", "model"]
+
+
+def test_predict(client, classifier):
+    answer = client.predict(photo=handle_file(str(CAT)), api_name="/predict")
+    predictions = classifier.predict(CAT)
+    assert answer["label"] == predictions[0][0]
+    assert [
+        (each["label"], pytest.approx(each["confidence"], abs=1e-5)) for each in answer["confidences"]
+    ] == predictions
+    mini = client.predict(handle_file(str(CAT)), "foodvision-mini", api_name="/predict")
+    assert mini["label"] == vit.load("foodvision-mini").predict(CAT)[0][0]
+
+
+def test_explain(client, classifier):
+    answer = client.predict(handle_file(str(CAT)), api_name="/explain")
+    explanation = classifier.explain(CAT)
+    tensors = load_file(answer["explanation"])
+    torch.testing.assert_close(torch.tensor(attention_of(tensors)), explanation.attention.double(), atol=1e-5, rtol=0)
+    maps = {name: values for path in answer["maps"] for name, values in load_file(path).items()}
+    np.testing.assert_allclose(maps["rollout"][0], explanation.rollout().flatten(1), atol=1e-6)
+    np.testing.assert_allclose(maps["rollout"][4], explanation.rollout(2).flatten(1), atol=1e-6)
+    for rank, (label, _) in enumerate(classifier.predict(CAT)):
+        expected = explanation.relevance_by_layer(label).flatten(1)
+        np.testing.assert_allclose(maps[f"relevance {rank}"][0], expected, atol=1e-6)
+
+
+def test_wrong_input_gets_a_sentence(client, tmp_path):
+    (tmp_path / "text.png").write_text("hello")
+    for endpoint in ("/predict", "/explain"):
+        with pytest.raises(AppError, match=r"'text\.png' is not a photo that can be read"):
+            client.predict(handle_file(str(tmp_path / "text.png")), api_name=endpoint)
+    with pytest.raises(AppError, match="There is no photo: choose one first"):
+        client.predict(None, api_name="/predict")
+
+
+def test_a_model_without_classes_says_so(tiny_config):
+    from dataclasses import replace
+
+    headless = vit.Classifier(
+        randomise(vit.ViT(replace(tiny_config, classes=0))), [], vit.Preprocessing((32, 32)), "some/dino"
+    )
+    with serving(build(Models(headless))) as url, pytest.raises(AppError, match="some/dino has no classifier"):
+        Client(url, verbose=False).predict(handle_file(str(CAT)), api_name="/predict")
+
+
+# ---- starting the app
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["--port", "{port}"], "is not free"),
+        (["--port", "0", "--model", "no/such/model"], "There is no file"),
+    ],
+)
+def test_a_start_that_fails_ends_with_a_sentence(client, options, said):
+    port = client.src.rstrip("/").rpartition(":")[2]
+    options = [option.format(port=port) for option in options]
+    done = subprocess.run([sys.executable, app.__file__, *options], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("app.py: ") and said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_the_model_code_knows_nothing_of_the_page():
+    code = "import sys, vit, vit.export, vit.__main__; sys.exit('gradio' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(app.__file__).parent)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
