@@ -1,10 +1,12 @@
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import skimage
 import torch
+from hub_server import TOKEN, HubServer, visit
 from PIL import Image, ImageDraw
 
 import vit
@@ -74,6 +76,15 @@ def discs(tmp_path_factory) -> Path:
                 ImageDraw.Draw(picture).ellipse((x, y, x + 24, y + 24), fill=colour)
                 picture.save(folder / part / name / f"{number}.png")
     return folder
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch) -> Iterator[HubServer]:
+    """A Hub to write to, where `someone` has a token."""
+    with HubServer() as server:
+        visit(server, tmp_path / "home", monkeypatch)
+        server.tokens, server.writers = {TOKEN}, {TOKEN: "someone"}
+        yield server
 
 
 @pytest.fixture(autouse=True)

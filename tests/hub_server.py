@@ -21,9 +21,11 @@ from urllib.parse import parse_qs, unquote
 import pytest
 from huggingface_hub import constants
 
-LARGE = (".safetensors", ".bin", ".parquet")  # known by their sha256, and sent by a storage on another host
+# Known by their sha256, and sent by a storage on another host.
+LARGE = (".safetensors", ".bin", ".parquet", ".jpg", ".png")
 XET_PIECE = 1 << 16
 os.environ["HF_XET_XORB_COMPRESSION_POLICY"] = "none"  # so that uploads can be read; the client looks once
+TOKEN = "hf_mine"  # with which someone writes, see the fixture `hub`
 
 Headers = dict[str, str]
 
@@ -34,6 +36,7 @@ class Repo:
     refs: dict[str, str] = field(default_factory=dict)  # branch or tag: hash
     readers: set[str] | None = None  # tokens that may read it, None: everybody may
     gated: bool = False
+    variables: dict[str, str] = field(default_factory=dict)  # a Space's
 
 
 @dataclass
@@ -73,6 +76,7 @@ class HubServer(ThreadingHTTPServer):
         self.pieces: dict[str, list[bytes]] = {}  # of the xorbs that were uploaded, by their hash
         self.tokens: set[str] = set()  # of all users
         self.writers: dict[str, str] = {}  # token: the name under which it may write
+        self.free = False  # accounts are free: of Spaces that compute they may create those on ZeroGPU
         self.troubles: dict[str, Trouble] = {}  # by name of the file, or of the repository that is written
         self.requests: list[Request] = []
         self.before: Callable[[Request], object] = lambda request: None  # called with each request before its answer
@@ -96,6 +100,11 @@ class HubServer(ThreadingHTTPServer):
         repo.refs[ref] = commit
         self.stored |= {hashlib.sha256(content).hexdigest(): (name, content) for name, content in files.items()}
         return commit
+
+    def files(self, repo_id: str) -> dict[str, bytes]:
+        """What the repository's main branch has."""
+        repo = self.repos[repo_id]
+        return repo.commits[repo.refs["main"]]
 
     def asked(self, method: str, name: str = "") -> list[Request]:
         """The requests so far by this method, for any file or for this one."""
@@ -168,10 +177,30 @@ class Handler(BaseHTTPRequestHandler):
         url = f"{self.server.url}/{repo_id}"
         if repo_id in self.server.repos:
             return self.answer({"error": f"You already created this {kind} repo", "url": url}, 409)
-        self.server.commit(repo_id, {".gitattributes": b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n"})
+        files = {".gitattributes": b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n"}
+        if kind == "space":
+            if about.get("sdk") not in constants.SPACES_SDK_TYPES:
+                return self.fail(400, "sdk is required")
+            if self.server.free and about["sdk"] != "static" and about.get("hardware") != "zero-a10g":
+                return self.fail(402, "Subscribe to PRO to create Spaces on this hardware")
+            files["README.md"] = f"---\ntitle: {about['name']}\nsdk: {about['sdk']}\n---\n".encode()
+        self.server.commit(repo_id, files)
+        repo = self.server.repos[repo_id]
+        repo.variables = {variable["key"]: variable["value"] for variable in about.get("variables", [])}
         if about.get("visibility") == "private":
-            self.server.repos[repo_id].readers = {self.token}
+            repo.readers = {self.token}
         self.answer({"url": url})
+
+    def variables(self, name: str) -> None:
+        """All of a Space's variables, after one was set if one was sent."""
+        repo_id = f"spaces/{name}"
+        if not self.may_read(repo_id) or not self.may_write(repo_id):
+            return
+        variables = self.server.repos[repo_id].variables
+        if self.command == "POST":
+            sent = json.loads(self.body)
+            variables[sent["key"]] = sent["value"]
+        self.answer({key: {"value": value} for key, value in variables.items()})
 
     def preupload(self, kind: str, name: str, revision: str) -> None:
         """Which files are large, and what the repository has in their places."""
@@ -217,7 +246,8 @@ class Handler(BaseHTTPRequestHandler):
         repo_id = full_id(kind, name)
         if self.may_read(repo_id, gate=False) and (commit := self.commit_at(repo_id, revision)):
             siblings = [{"rfilename": file} for file in self.server.repos[repo_id].commits[commit]]
-            self.answer({"id": name, "sha": commit, "siblings": siblings, "tags": []})
+            gated = "auto" if self.server.repos[repo_id].gated else False
+            self.answer({"id": name, "sha": commit, "siblings": siblings, "tags": [], "gated": gated})
 
     def tree(self, kind: str, name: str, revision: str, folder: str) -> None:
         everything_below = "recursive=true" in self.path.lower()
@@ -407,11 +437,13 @@ ROUTES = (
     (r"/api/repos/create", Handler.create),
     (r"/api/validate-yaml", Handler.valid_yaml),
     (REPO + r"(?:/revision/([^/]+))?", Handler.about),
+    (r"/api/(models)/([^/]+)()", Handler.about),  # of the Hub's first days, without an owner
     (REPO + r"/auth-check", Handler.auth_check),
     (REPO + r"/tree/([^/]+)(?:/(.+))?", Handler.tree),
     (REPO + r"/paths-info/([^/]+)", Handler.paths_info),
     (REPO + r"/preupload/([^/]+)", Handler.preupload),
     (REPO + r"/commit/([^/]+)", Handler.commit),
+    (r"/api/spaces/([^/]+/[^/]+)/variables", Handler.variables),
     (REPO + r"/xet-(read|write)-token/[^/]+", Handler.xet_token),
     (r"/v1/reconstructions/([0-9a-f]{64})", Handler.xet_pieces),
     (r"/xorb/([0-9a-f]{64})/.+", Handler.xet_xorb),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import randomise
-from hub_server import HubServer, Trouble, visit
+from hub_server import TOKEN, Trouble
 from huggingface_hub import constants
 
 import vit
@@ -15,7 +15,6 @@ from vit.hub_upload import upload
 
 REPO = "someone/my-vit"
 MODEL = "model.safetensors"
-TOKEN = "hf_mine"
 
 
 @pytest.fixture(scope="session")
@@ -30,21 +29,8 @@ def folder(saved, tmp_path) -> Path:
     return tmp_path / "model"
 
 
-@pytest.fixture
-def hub(tmp_path, monkeypatch) -> HubServer:
-    with HubServer() as server:
-        visit(server, tmp_path / "home", monkeypatch)
-        server.tokens, server.writers = {TOKEN}, {TOKEN: "someone"}
-        yield server
-
-
 def weights(classifier: vit.Classifier) -> torch.Tensor:
     return torch.cat([tensor.flatten() for tensor in classifier.model.state_dict().values()])
-
-
-def files(hub: HubServer, repo: str = REPO) -> dict[str, bytes]:
-    """What the repository's main branch has."""
-    return hub.repos[repo].commits[hub.repos[repo].refs["main"]]
 
 
 def refusal(*args, **options) -> str:
@@ -71,7 +57,7 @@ def test_one_commit_holds_all_files(hub, folder):
     (folder / "README.md").write_text("---\nlicense: apache-2.0\n---\nMine.\n")
     upload(folder, REPO, token=TOKEN)
     assert len(hub.asked("POST", "/commit/main")) == 1
-    sent = {name: content for name, content in files(hub).items() if name != ".gitattributes"}
+    sent = {name: content for name, content in hub.files(REPO).items() if name != ".gitattributes"}
     assert sent == {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -87,13 +73,13 @@ def test_unfinished_is_left_out(hub, folder):
     (folder / "finished").mkdir()
     (folder / "finished" / "log.json").write_bytes(b"{}")
     upload(folder, REPO, token=TOKEN)
-    assert set(files(hub)) == {".gitattributes", "config.json", MODEL, "finished/log.json"}
+    assert set(hub.files(REPO)) == {".gitattributes", "config.json", MODEL, "finished/log.json"}
 
 
 def test_overwrites_what_is_there_and_keeps_the_rest(hub, folder, saved):
     hub.commit(REPO, {MODEL: b"older", "NOTES.md": b"Keep me."})
     upload(folder, REPO, token=TOKEN)
-    assert files(hub)["NOTES.md"] == b"Keep me."
+    assert hub.files(REPO)["NOTES.md"] == b"Keep me."
     assert torch.equal(weights(vit.load(REPO)), weights(saved))
 
 
@@ -114,7 +100,7 @@ def test_other_weights_replace_the_weights(hub, folder, saved, tiny_config):
 
 def test_name_without_an_owner_is_ones_own(hub, folder):
     assert upload(folder, "my-vit", token=TOKEN) == f"{hub.url}/{REPO}"
-    assert MODEL in files(hub)
+    assert MODEL in hub.files(REPO)
 
 
 @pytest.mark.parametrize("private", [False, True])
@@ -127,7 +113,7 @@ def test_private_is_for_oneself(hub, folder, saved, private):
 def test_token_of_the_environment(hub, folder, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     upload(folder, REPO)
-    assert MODEL in files(hub)
+    assert MODEL in hub.files(REPO)
 
 
 def test_not_logged_in(hub, folder):
@@ -151,7 +137,7 @@ def test_somebody_elses_name(hub, folder, there):
         "The Hub does not let you write to other/my-vit: put your own name before the slash, "
         "and run 'hf auth login' with a token that may write."
     )
-    assert not there or files(hub, "other/my-vit") == {"README.md": b"Not yours."}
+    assert not there or hub.files("other/my-vit") == {"README.md": b"Not yours."}
 
 
 @pytest.mark.parametrize("name", ["some--one/vit", "someone/-vit", "a/b/c", "someone/", "x" * 97])
@@ -202,7 +188,7 @@ def test_cut_off(hub, folder, saved, place):
     text = refusal(folder, REPO, token=TOKEN)
     assert text.startswith(f"The upload to {REPO} broke off (")
     assert text.endswith("): try again.")
-    assert MODEL not in files(hub)
+    assert MODEL not in hub.files(REPO)
 
     hub.before = lambda request: None
     upload(folder, REPO, token=TOKEN)
@@ -229,9 +215,9 @@ def test_a_fine_tuned_model_is_pushed_and_loads_from_the_hub(hub, tiny_base, dis
     assert main([*command, "--workers", "0", "--push-to-hub", REPO]) == 0
     assert f"Uploaded to {hub.url}/{REPO}" in capsys.readouterr().out
     assert torch.equal(weights(vit.load(REPO)), weights(vit.load(tmp_path / "out")))
-    names = set(files(hub))
+    names = set(hub.files(REPO))
     assert {"README.md", "config.json", "model.safetensors", "curves.png", "confusion.png"} <= names
-    assert files(hub)["README.md"].startswith(b"---\nlibrary_name: vit-explorer\n")
+    assert hub.files(REPO)["README.md"].startswith(b"---\nlibrary_name: vit-explorer\n")
 
 
 def test_a_push_that_fails_loses_nothing(hub, tiny_base, discs, tmp_path, capsys, monkeypatch):

@@ -74,6 +74,14 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_explain)
 
     finetune.add_to(commands, _add_model)
+
+    command = commands.add_parser("deploy", help="put the app on Hugging Face Spaces", description=_deploy.__doc__)
+    command.add_argument("space", metavar="USER/NAME", help="the Space; created where there is none")
+    command.add_argument("--model", default=DEFAULT, help=f"what it shows: {MODEL_HELP} (default: %(default)s)")
+    command.add_argument("--private", action="store_true", help="of a new Space: others cannot see it")
+    command.add_argument("--hardware", metavar="NAME", help="of a new Space, such as zero-a10g, which is ZeroGPU")
+    command.add_argument("--dry-run", action="store_true", help="list what would be sent, and send nothing")
+    command.set_defaults(run=_deploy)
     return parser
 
 
@@ -142,6 +150,28 @@ def _explain(options: argparse.Namespace) -> int:
     export.write_model(classifier, options.out / "model")
     photos = list(folders)
     return _for_each(tqdm(photos, unit="photo", disable=len(photos) < 2), explain)
+
+
+def _deploy(options: argparse.Namespace) -> int:
+    """Put the app on Hugging Face Spaces, or bring it up to date there: its code, the examples and one model.
+
+    A model from your disk goes along, with its card; photos of its fine-tuning do not.
+    """
+    from . import deploy, hub_upload  # the Hub's whole client is slow to import, and nothing else needs it
+
+    (hub_upload.check_name if options.dry_run else hub_upload.check)(options.space)
+    plan = deploy.plan(options.model)
+    sizes = plan.sizes()
+    if options.dry_run:
+        for name, size in sizes.items():
+            print(f"{size:12,}  {name}")
+    print(f"{sum(sizes.values()):12,}  bytes in {len(sizes)} files; {deploy.VARIABLE}={plan.model}")
+    if plan.left_out:
+        print(f"Left out of {options.model}, not needed or photos: {', '.join(plan.left_out)}")
+    if not options.dry_run:
+        address = deploy.deploy(plan, options.space, options.private, options.hardware)
+        print(f"Sent to {address}, which is ready in a few minutes.")
+    return 0
 
 
 def _folders(out: Path, photos: list[str]) -> dict[str, Path]:

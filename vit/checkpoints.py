@@ -43,26 +43,29 @@ def load(
     `revision` (branch, tag or commit) and `token` are for the Hub, which also knows you by `hf auth login`.
     `progress` is the class of the bar that shows a download, tqdm by default.
     """
-    path = EMBEDDED.get(str(source)) or Path(source).expanduser()
-    if not str(source):
-        raise CheckpointError("No model was named: give a folder, a file, or a Hub id.")
-    if path.is_dir():
-        weights = _weights_in(path)
-    elif path.is_file():
-        weights = path
-    elif re.fullmatch(rf"({'|'.join(VARIANTS)})/\d+", str(source)):
-        raise CheckpointError(f"{source} is an architecture without weights: load a folder, a file, or a Hub id.")
-    elif isinstance(source, Path) or not _may_be_hub_id(source):
-        raise CheckpointError(f"There is no file or folder {str(source)!r}: check the path.")
-    else:
-        weights = hub.fetch(source, WEIGHTS, revision, token, progress)
-
+    weights = find(source) or hub.fetch(str(source), WEIGHTS, revision, token, progress)
     try:
         model, checkpoint = _read(weights)
     except (CheckpointError, NotAPlainViT) as error:
         text = str(error)
-        raise CheckpointError(text if text.startswith(path.name) else f"{source}: {text}") from error.__cause__
+        raise CheckpointError(text if text.startswith(Path(source).name) else f"{source}: {text}") from error.__cause__
     return Classifier(model.eval(), checkpoint.labels, checkpoint.preprocessing, str(source))
+
+
+def find(source: str | Path) -> Path | None:
+    """The file of weights here that a source names; None where it is a Hub id."""
+    path = EMBEDDED.get(str(source)) or Path(source).expanduser()
+    if not str(source):
+        raise CheckpointError("No model was named: give a folder, a file, or a Hub id.")
+    if path.is_dir():
+        return _weights_in(path)
+    if path.is_file():
+        return path
+    if re.fullmatch(rf"({'|'.join(VARIANTS)})/\d+", str(source)):
+        raise CheckpointError(f"{source} is an architecture without weights: load a folder, a file, or a Hub id.")
+    if isinstance(source, Path) or not _may_be_hub_id(source):
+        raise CheckpointError(f"There is no file or folder {str(source)!r}: check the path.")
+    return None
 
 
 def save(classifier: Classifier, folder: str | Path, half: bool = False) -> None:

@@ -26,7 +26,7 @@ def upload(folder: Path, repo: str, private: bool = False, token: str | None = N
         raise HubError(f"There is no folder {str(folder)!r} to upload: check the path.")
     if not any(path.is_file() and path.relative_to(folder).parts[0] != UNFINISHED for path in folder.rglob("*")):
         raise HubError(f"The folder {str(folder)!r} holds nothing to upload: save a model there first.")
-    with _sentences(repo, token):
+    with sentences(repo, token):
         api = HfApi(token=token)
         address = api.create_repo(repo, private=private, exist_ok=True)
         api.upload_folder(
@@ -40,18 +40,24 @@ def upload(folder: Path, repo: str, private: bool = False, token: str | None = N
 
 def check(repo: str) -> None:
     """Raise a sentence unless the name is one that a login could upload to: before hours of work, not after."""
-    if not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", repo):
-        raise HubError(f"{repo!r} cannot be a repository's name on the Hub: give one such as 'you/my-vit'.")
-    with _sentences(repo, None):
-        validate_repo_id(repo)
+    check_name(repo)
+    with sentences(repo, None):
         if not get_token():
             raise HubError(
                 f"The Hub does not know who uploads {repo}: run 'hf auth login' with a token that may write."
             )
 
 
+def check_name(repo: str) -> None:
+    """Raise a sentence unless a repository of the Hub could be called that, with its owner before the slash."""
+    with sentences(repo, None):
+        if not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", repo):
+            raise errors.HFValidationError
+        validate_repo_id(repo)
+
+
 @contextmanager
-def _sentences(repo: str, token: str | None) -> Iterator[None]:
+def sentences(repo: str, token: str | None) -> Iterator[None]:
     """Turn the client's errors into one sentence each."""
     try:
         yield
