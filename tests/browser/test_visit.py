@@ -85,6 +85,30 @@ def test_each_example(visit):
         assert close(visitor.patches(), drawing.heat(visitor.explanation.class_attention()[11]))
 
 
+def test_a_photo_is_dropped_anywhere_on_the_page(visit):
+    visitor = visit()
+    visitor.page.evaluate(
+        """([numbers, name]) => {
+            const dropped = new DataTransfer();
+            dropped.items.add(new File([new Uint8Array(numbers)], name, { type: "image/png" }));
+            const drop = new DragEvent("drop", { dataTransfer: dropped, bubbles: true });
+            document.querySelector("footer").dispatchEvent(drop);
+        }""",
+        [list(CAT.read_bytes()), CAT.name],
+    )
+    visitor.sees(CAT)
+
+
+def test_a_photo_is_taken(visit):
+    visitor = visit(permissions=["camera"])
+    visitor.page.get_by_role("button", name="Take", exact=True).click()
+    visitor.page.wait_for_function("document.querySelector('[data-part=finder]').videoWidth > 0")
+    _no_violation(visitor)
+    visitor.page.get_by_role("button", name="Take the photo").click()
+    expect(visitor.page.locator('.explorer[data-photo="photo"]')).to_be_visible()
+    expect(visitor.page.locator("dialog")).to_be_hidden()
+
+
 def test_a_photo_is_pasted(visit):
     visitor = visit(permissions=["clipboard-read", "clipboard-write"])
     visitor.page.evaluate(
@@ -94,7 +118,7 @@ def test_a_photo_is_pasted(visit):
         }""",
         list(CAT.read_bytes()),
     )
-    visitor.page.get_by_label("Paste from clipboard").click()
+    visitor.page.get_by_role("button", name="Paste").click()
     expect(visitor.part("body")).to_be_visible()
     expect(visitor.part("classes").locator("span").first).to_have_text(visitor.classifier.predict(CAT)[0][0])
 
@@ -102,15 +126,22 @@ def test_a_photo_is_pasted(visit):
 def test_a_file_that_is_no_photo_gets_a_sentence_and_loses_nothing(visit, tmp_path):
     visitor = visit()
     visitor.drop(EXAMPLES["sushi"])
-    visitor.page.get_by_label("Remove Image").click()
     (tmp_path / "text.png").write_text("hello")
     visitor.page.set_input_files("input[type=file]", tmp_path / "text.png")
     said = visitor.page.get_by_text("'text.png' is not a photo that can be read: save it as JPEG, PNG or WebP.")
     expect(said).to_be_visible()
-    expect(visitor.page.get_by_text("Drop Image Here")).to_be_visible()  # the box is free again
     visitor.plain()
     assert close(visitor.patches(), drawing.heat(visitor.explanation.class_attention()[11]))
     visitor.drop(EXAMPLES["pizza"])
+
+
+def test_a_file_that_is_too_large_gets_a_sentence(visit, tmp_path):
+    visitor = visit()
+    (tmp_path / "large.png").write_bytes(bytes(21_000_000))
+    visitor.page.set_input_files("input[type=file]", tmp_path / "large.png")
+    expect(visitor.part("said")).to_contain_text("The photo could not be sent: ")
+    visitor.drop(EXAMPLES["pizza"])
+    expect(visitor.part("said")).to_be_empty()
 
 
 def test_the_keyboard(visit):
@@ -156,7 +187,19 @@ def test_everything_is_reached_by_tab(visit):
                 return a.dataset.part ?? a.dataset.view ?? a.name + a.className; }"""
             )
         )
-    controls = {"photo", "play", "layer", "class-token", "save-view", "save-sheet", "save-arrays", "copy-link"}
+    controls = {
+        "file",
+        "paste",
+        "camera",
+        "photo",
+        "play",
+        "layer",
+        "class-token",
+        "save-view",
+        "save-sheet",
+        "save-arrays",
+        "copy-link",
+    }
     views = {"opacity", "grid", "smooth", "mark", "leaveOut"}
     assert controls | views <= reached
     assert {"vit-map", "vit-scale"} <= reached  # a group of choices is one stop, arrows move in it

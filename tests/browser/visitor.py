@@ -26,6 +26,8 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--use-fake-device-for-media-stream",  # a camera that shows a test picture
+    "--use-fake-ui-for-media-stream",
 ]
 LEVELS = 6  # that a colour may differ by: attention comes rounded, which can shift it to the next of 256 colours
 
@@ -57,8 +59,6 @@ class Visitor:
 
     def drop(self, photo: Path) -> None:
         """A photo into the upload box, and wait for its maps."""
-        if (clear := self.page.get_by_label("Remove Image")).count():
-            clear.first.click()
         self.page.set_input_files("input[type=file]", photo)
         self.sees(photo)
 

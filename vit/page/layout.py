@@ -17,11 +17,10 @@ from ..checkpoints import CheckpointError
 from ..explanation import CannotTell
 from ..hub import HubError
 from ..images import PhotoError, open_photo
-from .examples import Examples
 from .explorer import Explorer, ExplorerFiles
 from .explorer.packing import best, pack, pack_patch, pack_relevance, pack_rollout
 from .models import Models
-from .photo import PhotoInput, digest, digests
+from .photo import PhotoBox, digest, digests
 from .theme import CSS, THEME
 
 LAUNCH: dict[str, Any] = dict(
@@ -122,7 +121,7 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
 
     first = models.first.name
     with gr.Blocks(title="ViT Explorer", delete_cache=DELETE_CACHE) as blocks:
-        gr.Markdown("# ViT Explorer\nWhat a Vision Transformer predicts, and what it looks at.")
+        gr.HTML("<h1>ViT Explorer</h1><p>What a Vision Transformer predicts, and what it looks at.</p>")
         current = gr.State(first)
         with gr.Accordion(_title(first), open=False) as accordion:
             if models.any_model:
@@ -136,10 +135,9 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
             else:
                 chosen = gr.Radio(models.choices, value=first, label="Model", elem_classes="models", show_label=False)
         with gr.Row():
-            with gr.Column(scale=1, min_width=320):
-                photo = PhotoInput(label="Photo", height=280, sources=["upload", "webcam", "clipboard"])
-                pictures = Examples(examples) if examples else None
-            with gr.Column(scale=3, min_width=320):
+            with gr.Column(scale=1, min_width=240):
+                photo = PhotoBox(examples)
+            with gr.Column(scale=5, min_width=320):
                 explorer = Explorer()
         hidden = gr.Button(visible=False)
         label = gr.Label(visible=False)
@@ -154,8 +152,7 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
         current.change(explain, [photo, chosen], explorer, **model_runs, **private)
         explorer.ask_patch(ask_patch, [photo, chosen, explorer], explorer, **model_runs, **private)
         explorer.save_arrays(save_arrays, [photo, chosen, explorer], explorer, **model_runs, **private)
-        if pictures is not None:
-            pictures.pick(pick, None, photo, queue=False, **private)
+        photo.pick(pick, None, photo, queue=False, **private)
         choice = [chosen, current, accordion]
         loads: dict[str, Any] = dict(concurrency_id="load", show_progress_on=chosen, **private)
         chosen.input(choose, [chosen, current], choice, **loads)

@@ -1,0 +1,69 @@
+"""The visitor's photo: dropped, pasted, picked, taken, or one of the examples."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.data_classes import FileData
+from PIL import Image
+
+HERE = Path(__file__).parent
+SIDE = 144  # pixels of an example's longer side: twice what is shown, for fine screens
+
+
+class PhotoBox(gr.HTML):
+    """Gives the photo's path as it came, for `open_photo` to open. Events: `change`, and `pick` (name of an example).
+
+    Not gr.Image, which decodes any giant, takes as long to load as an empty page, and shows the photo a second time.
+    """
+
+    data_model = FileData
+
+    def __init__(self, examples: Sequence[Path] = (), **options: Any) -> None:
+        template = (HERE / "photo.html").read_text(encoding="utf-8")
+        super().__init__(
+            html_template=template.replace("<!-- examples -->", "".join(map(_button, examples))),
+            css_template=(HERE / "photo.css").read_text(encoding="utf-8"),
+            js_on_load=(HERE / "photo.js").read_text(encoding="utf-8"),
+            **options,
+        )
+
+    def preprocess(self, payload: Any) -> str | None:
+        return None if payload is None else payload.path
+
+    def postprocess(self, value: str | None) -> Any:
+        return None if value is None else FileData(path=value, orig_name=Path(value).name)
+
+    def api_info(self) -> dict[str, Any]:
+        return FileData.model_json_schema()
+
+    def example_payload(self) -> Any:
+        return None
+
+
+def digests(photos: Iterable[Path]) -> dict[str, str]:
+    """The photos' names by their content, to know an example again: visitors' own files may have the same name."""
+    return {digest(photo): photo.stem for photo in photos}
+
+
+def digest(photo: str | Path) -> str:
+    return hashlib.sha256(Path(photo).read_bytes()).hexdigest()
+
+
+def _button(photo: Path) -> str:
+    with Image.open(photo) as small:
+        small.thumbnail((SIDE, SIDE))
+        small.save(content := io.BytesIO(), "JPEG", quality=75)
+    name, data = html.escape(photo.stem), base64.b64encode(content.getvalue()).decode()
+    title = name.replace("_", " ")
+    return (
+        f'<button type="button" data-name="{name}" title="{title}">'
+        f'<img alt="{title}" src="data:image/jpeg;base64,{data}"></button>'
+    )
