@@ -16,7 +16,7 @@ import time
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import timm
@@ -24,15 +24,16 @@ import torch
 import torch.nn.functional as F
 import transformers
 from accelerate import Accelerator
+from timm.models import VisionTransformer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from torchvision.datasets import ImageFolder
 
 import vit
-from vit.finetune.data import Data, open_data
+from vit.finetune.data import Photos, open_data
 from vit.finetune.features import features
 from vit.finetune.recipe import Recipe, parameter_groups
-from vit.finetune.run import WORKERS
+from vit.finetune.start import WORKERS
 from vit.finetune.training import Features, Training
 from vit.finetune.views import over
 from vit.memory import keep_freed_memory
@@ -50,10 +51,9 @@ class Watch:
     name: str
     test: Callable[[], int]
     seconds: float = 0.0
-    epochs: list[tuple[float, int]] | None = None
+    epochs: list[tuple[float, int]] = field(default_factory=list)
 
     def start(self) -> None:
-        self.epochs = []
         self.began = time.perf_counter()
 
     def epoch(self, *_: object) -> None:
@@ -66,28 +66,30 @@ class Watch:
         return next(seconds for seconds, right in self.epochs if right >= correct)
 
 
-def ours(base: vit.Classifier, data: Data, epochs: int, test_rows: Tensor) -> Watch:
+def ours(base: vit.Classifier, train: Photos, test: Photos, epochs: int, test_rows: Tensor) -> Watch:
     """As `python -m vit finetune` does it, with an empty cache."""
     accelerator = Accelerator(cpu=True)
     recipe = Recipe.of("head", epochs=epochs)
-    head = nn.Sequential(OrderedDict(head=nn.Linear(base.model.config.width, len(data.train.labels))))
-    nn.init.zeros_(head.head.weight)
-    nn.init.zeros_(head.head.bias)
-    answers = torch.tensor(data.test.targets)
+    linear = nn.Linear(base.model.config.width, len(train.labels))
+    nn.init.zeros_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    head = nn.Sequential(OrderedDict(head=linear))
+    answers = torch.tensor(test.targets)
     watch = Watch("ours", lambda: int((head(test_rows).argmax(1) == answers).sum()))
     watch.start()
-    rows, _ = features(base, data.train, accelerator, WORKERS)
-    targets = torch.tensor(data.train.targets)
+    rows, _ = features(base, train, accelerator, WORKERS)
+    targets = torch.tensor(train.targets)
     groups = parameter_groups(head, recipe, layers=0)
     training = Training(head, groups, lambda epoch: Features(rows, targets), targets, 3, recipe, accelerator)
     training.run(watch.epoch)
     return watch
 
 
-def peer() -> nn.Module:
+def peer() -> VisionTransformer:
     """timm's model with the same weights, the backbone frozen, a new head for three classes."""
-    model = timm.create_model("vit_tiny_patch16_224", checkpoint_path=str(WEIGHTS)).requires_grad_(False)
-    model.reset_classifier(3)
+    model = timm.create_model("vit_tiny_patch16_224", checkpoint_path=str(WEIGHTS))
+    assert isinstance(model, VisionTransformer)
+    model.requires_grad_(False).reset_classifier(3)
     return model
 
 
@@ -169,27 +171,29 @@ def main() -> None:
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
         archive.extractall(folder / "photos")
         data = open_data(folder / "photos")
+        train, test = data.train, data.test
+        assert train is not None and test is not None
         sets = {part: ImageFolder(str(folder / "photos" / part), base.preprocessing) for part in ("train", "test")}
 
-        test_rows, _ = features(base, data.test, Accelerator(cpu=True), WORKERS)  # and all is warm
+        test_rows, _ = features(base, test, Accelerator(cpu=True), WORKERS)  # and all is warm
         began = time.perf_counter()
-        over(data.train, base.preprocessing, base.model, Accelerator(cpu=True), None, WORKERS)
+        over(train, base.preprocessing, base.model, Accelerator(cpu=True), None, WORKERS)
         one_pass = time.perf_counter() - began
         watches = [
-            ours(base, data, options.epochs, test_rows),
+            ours(base, train, test, options.epochs, test_rows),
             course(sets, options.epochs),
             trainer(sets, options.epochs, folder / "trainer"),
         ]
 
     same = min(max(right for _, right in watch.epochs) for watch in watches)
-    print(f"\nFoodVision Mini, ViT-Ti/16, {options.epochs} epochs; all reach {same} of {len(data.test)} test photos")
+    print(f"\nFoodVision Mini, ViT-Ti/16, {options.epochs} epochs; all reach {same} of {len(test)} test photos")
     print(f"\n| | best | seconds to {same} | ÷ ours | seconds in all | ÷ ours |\n|---|---|---|---|---|---|")
     for watch in watches:
         best, total = max(right for _, right in watch.epochs), watch.epochs[-1][0]
         ratios = watch.to(same) / watches[0].to(same), total / watches[0].epochs[-1][0]
         print(f"| {watch.name} | {best} | {watch.to(same):.1f} | {ratios[0]:.1f} | {total:.1f} | {ratios[1]:.1f} |")
     ratio = watches[0].epochs[-1][0] / one_pass
-    print(f"\nOne pass of the backbone over {len(data.train)} photos: {one_pass:.1f} s; ours ÷ one pass: {ratio:.2f}")
+    print(f"\nOne pass of the backbone over {len(train)} photos: {one_pass:.1f} s; ours ÷ one pass: {ratio:.2f}")
 
 
 if __name__ == "__main__":

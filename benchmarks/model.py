@@ -15,6 +15,7 @@ import platform
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import onnxruntime
@@ -33,28 +34,29 @@ from .timing import side_by_side
 TIMM_NAMES = {"Ti/16": "vit_tiny_patch16_224", "B/16": "vit_base_patch16_224"}
 
 
-def models(variant: str) -> dict[str, nn.Module]:
-    """One set of random weights in four implementations."""
+def models(variant: str) -> tuple[vit.ViT, dict[str, nn.Module]]:
+    """One set of random weights in four implementations: ours, and theirs."""
     config = vit.ViTConfig.of(variant)
-    theirs = {
+    hugging_face = transformers.ViTForImageClassification(
+        transformers.ViTConfig(  # type: ignore[call-arg]  # what all its configs take has no types
+            hidden_size=config.width,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.heads,
+            intermediate_size=config.mlp_width,
+            num_labels=config.classes,
+            layer_norm_eps=config.norm_eps,
+            attn_implementation="sdpa",
+        )
+    )
+    theirs: dict[str, nn.Module] = {
         "timm": timm.create_model(TIMM_NAMES[variant]).eval(),
         "torchvision": torchvision.models.VisionTransformer(
             224, 16, config.layers, config.heads, config.width, config.mlp_width
         ).eval(),
-        "transformers": transformers.ViTForImageClassification(
-            transformers.ViTConfig(
-                hidden_size=config.width,
-                num_hidden_layers=config.layers,
-                num_attention_heads=config.heads,
-                intermediate_size=config.mlp_width,
-                num_labels=config.classes,
-                layer_norm_eps=config.norm_eps,
-                attn_implementation="sdpa",
-            )
-        ).eval(),
+        "transformers": hugging_face.eval(),
     }
     with tempfile.TemporaryDirectory() as folder:
-        theirs["transformers"].save_pretrained(folder)
+        hugging_face.save_pretrained(folder)
         ours = vit.load(folder).model
     state = ours.state_dict()
     for library, key_map in (("timm", TIMM), ("torchvision", TORCHVISION)):
@@ -62,7 +64,7 @@ def models(variant: str) -> dict[str, nn.Module]:
             next(iter(rename({name: tensor}, key_map))): name for name, tensor in theirs[library].state_dict().items()
         }
         theirs[library].load_state_dict({their_names[name]: tensor for name, tensor in state.items()})
-    return {"ours": ours, **theirs}
+    return ours, theirs
 
 
 def onnx_session(model: nn.Module, images: Tensor, folder: Path) -> Callable[[], object]:
@@ -82,19 +84,20 @@ def onnx_session(model: nn.Module, images: Tensor, folder: Path) -> Callable[[],
 @torch.inference_mode()
 def compare(variant: str, batch: int, rounds: int) -> str:
     """One line of the table, and before it every time that was measured."""
-    found = models(variant)
+    ours, theirs = models(variant)
     images = torch.randn(batch, 3, 224, 224)
-    logits = found["ours"](images)
-    for library, model in found.items():
+    logits = ours(images)
+    for library, model in theirs.items():
         answer = model(images)
         torch.testing.assert_close(getattr(answer, "logits", answer), logits, rtol=0, atol=1e-4, msg=library)
 
-    contenders = {name: (lambda model=model: model(images)) for name, model in found.items()}
-    contenders["recording"] = lambda: found["ours"].record(images)
+    contenders: dict[str, Callable[[], object]] = {"ours": partial(ours, images)}
+    contenders |= {library: partial(model, images) for library, model in theirs.items()}
+    contenders["recording"] = partial(ours.record, images)
     timings = side_by_side(contenders, rounds)
     with tempfile.TemporaryDirectory() as folder:
         # On its own: ONNX Runtime's threads keep spinning after a call and would slow down whoever comes next.
-        timings |= side_by_side({"ONNX Runtime": onnx_session(found["ours"], images, Path(folder))}, rounds)
+        timings |= side_by_side({"ONNX Runtime": onnx_session(ours, images, Path(folder))}, rounds)
 
     for name, timing in timings.items():
         print(f"  ViT-{variant}, batch {batch}: {name:13} {timing}", flush=True)

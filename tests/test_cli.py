@@ -82,6 +82,21 @@ def test_wrong_arguments_show_the_usage(capsys, arguments):
     assert "usage: python -m vit" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "called, name",
+    [
+        ("/checkout/vit/__main__.py", "python -m vit"),
+        ("/venv/bin/vit", "vit"),
+        ("/venv/Scripts/vit.exe", "vit"),
+    ],
+)
+def test_the_usage_says_how_it_was_called(capsys, monkeypatch, called, name):
+    monkeypatch.setattr(sys, "argv", [called])
+    with pytest.raises(SystemExit):
+        main(["predict", "--help"])
+    assert capsys.readouterr().out.startswith(f"usage: {name} predict [-h]")
+
+
 def test_as_a_command():
     done = subprocess.run([sys.executable, "-m", "vit", "summary", "Ti/16"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.split()[-1] == "5,717,416"

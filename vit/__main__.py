@@ -1,4 +1,4 @@
-"""The command line: python -m vit."""
+"""The command line: vit, or python -m vit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m vit", description="A Vision Transformer, and a view into it.")
+    prog = "vit" if Path(sys.argv[0]).stem == "vit" else "python -m vit"
+    parser = argparse.ArgumentParser(prog=prog, description="A Vision Transformer, and a view into it.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     command = commands.add_parser("summary", help="a model's layers, shapes and parameters")

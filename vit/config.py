@@ -71,7 +71,7 @@ class ViTConfig:
     def __post_init__(self) -> None:
         size = self.image_size if isinstance(self.image_size, Iterable) else (self.image_size, self.image_size)
         object.__setattr__(self, "image_size", tuple(int(side) for side in size))
-        if len(self.image_size) != 2:  # type: ignore[arg-type]
+        if len(self.native_size) != 2:
             raise ValueError(f"image_size is a number of pixels, or (height, width), not {self.image_size}.")
         if self.stem is not None:
             object.__setattr__(self, "stem", tuple(self.stem))
@@ -100,7 +100,7 @@ class ViTConfig:
             )
         if self.distillation_head and not self.distillation:
             raise ValueError("A distillation head reads the distillation token: set distillation=True as well.")
-        self.check_image(*self.image_size)
+        self.check_image(*self.native_size)
 
     def check_image(self, height: int, width: int) -> None:
         """Raise a sentence that says what to change unless patches divide an image of this size."""
@@ -113,9 +113,15 @@ class ViTConfig:
             )
 
     @property
+    def native_size(self) -> tuple[int, int]:
+        """`image_size` as (height, width), which it is once made."""
+        assert isinstance(self.image_size, tuple)
+        return self.image_size
+
+    @property
     def grid(self) -> tuple[int, int]:
         """Rows and columns of patches at the native image size."""
-        height, width = self.image_size  # type: ignore[misc]
+        height, width = self.native_size
         return height // self.patch_size, width // self.patch_size
 
     @property

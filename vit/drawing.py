@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import matplotlib
@@ -20,6 +20,7 @@ from PIL import Image, ImageDraw
 from torch import Tensor
 
 Map = Tensor | np.ndarray  # R, C
+Values = Map | Sequence[float]
 Box = tuple[float, float, float, float]
 Scale = tuple[float, float]  # the values of the first and of the last colour
 
@@ -41,7 +42,13 @@ def heat(map: Map, scale: Scale | None = None, signed: bool = False) -> np.ndarr
 
 
 def overlay(
-    photo: Image.Image, map: Map, box: Box, scale: Scale | None = None, opacity=0.6, smooth=False, signed=False
+    photo: Image.Image,
+    map: Map,
+    box: Box,
+    scale: Scale | None = None,
+    opacity: float = 0.6,
+    smooth: bool = False,
+    signed: bool = False,
 ) -> Image.Image:
     """The whole photo with each patch's colour where the patch lies; what the model did not see is grey and dim.
 
@@ -90,46 +97,44 @@ def sheet(
     maps: Sequence[Map] | Map,
     titles: Sequence[str],
     box: Box,
-    shared=True,
+    shared: bool = True,
     columns: int | None = None,
-    smooth=False,
-    signed=False,
-    percent=False,
+    smooth: bool = False,
+    signed: bool = False,
+    percent: bool = False,
 ) -> Image.Image:
     """All maps (n, R, C) over small copies of the photo, each with its title, and how to read the colours.
 
     Shared: one colour is one value everywhere. Otherwise each map spans all colours, and its own numbers stand below.
     `percent` writes the numbers so, for maps that are shares.
     """
-    maps = [_array(map) for map in maps]
-    if not maps or len(maps) != len(titles):
-        raise ValueError(f"There are {len(maps)} maps and {len(titles)} titles: give one title for each map.")
-    columns = columns or _columns(len(maps))
-    rows = math.ceil(len(maps) / columns)
+    arrays = [_array(map) for map in maps]
+    if not arrays or len(arrays) != len(titles):
+        raise ValueError(f"There are {len(arrays)} maps and {len(titles)} titles: give one title for each map.")
+    columns = columns or _columns(len(arrays))
+    rows = math.ceil(len(arrays) / columns)
     small, small_box = _small(photo, box)
     lines = [textwrap.wrap(title, max(small.width, LEAST_CELL) // 7, max_lines=3, placeholder=" …") for title in titles]
     above, below = 12 + 16 * max(len(title) for title in lines), 8 if shared else 24
     cell_width, cell_height = max(small.width, LEAST_CELL) + 12, above + small.height + below
     width, height = max(LEAST_WIDTH, columns * cell_width + 12), rows * cell_height + FOOT
     figure = Figure((width / DPI, height / DPI), dpi=DPI)
-    scale = _scale(np.stack(maps), None, signed) if shared else None
+    scale = _scale(np.stack(arrays), None, signed) if shared else None
     margin = (width - columns * cell_width) / 2
-    for index, (map, title) in enumerate(zip(maps, lines)):
+    for index, (array, title) in enumerate(zip(arrays, lines)):
         x = margin + index % columns * cell_width + (cell_width - small.width) / 2
         y = height - index // columns * cell_height - above - small.height
         axes = _axes(figure, x, y, small.width, small.height)
-        axes.imshow(overlay(small, map, small_box, scale, smooth=smooth, signed=signed), aspect="auto")
+        axes.imshow(overlay(small, array, small_box, scale, smooth=smooth, signed=signed), aspect="auto")
         axes.set_title("\n".join(title), fontsize=9.5, pad=4, parse_math=False)
         if not shared:
-            numbers = _numbers(_scale(map, None, signed), percent)
+            numbers = _numbers(_scale(array, None, signed), percent)
             axes.set_xlabel(" – ".join(numbers), fontsize=8.5, labelpad=3)
     _colour_bar(figure, width, _numbers((scale[0], sum(scale) / 2, scale[1]), percent) if scale else None, signed)
     return _render(figure)
 
 
-def curves(
-    series: dict[str, Sequence[float]], x: Sequence[float], title: str, x_label: str, y_label: str
-) -> Image.Image:
+def curves(series: Mapping[str, Values], x: Values, title: str, x_label: str, y_label: str) -> Image.Image:
     """Lines with a legend, told apart by colour and by style."""
     figure, axes = _plot(title, x_label, y_label)
     for index, (name, values) in enumerate(series.items()):
@@ -141,9 +146,7 @@ def curves(
     return _render(figure)
 
 
-def scatter(
-    x: Sequence[float], y: Sequence[float], layers: Sequence[int], x_label: str, y_label: str, title: str
-) -> Image.Image:
+def scatter(x: Values, y: Values, layers: Values, x_label: str, y_label: str, title: str) -> Image.Image:
     """One dot a head, coloured by its layer. The paper's Figure 7, right, has the layers as x, the distance as y."""
     figure, axes = _plot(title, x_label, y_label)
     x, y, layers = _array(x), _array(y), _array(layers)
@@ -191,7 +194,7 @@ def similarity(values: Map) -> Image.Image:
     return _render(figure)
 
 
-def _array(values: Map | Sequence[float]) -> np.ndarray:
+def _array(values: Values) -> np.ndarray:
     values = values.detach().cpu().double().numpy() if isinstance(values, Tensor) else np.asarray(values, dtype=float)
     if not np.isfinite(values).all():
         raise ValueError("Some values to draw are infinite or not a number: replace them first.")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -85,7 +85,7 @@ def write(classifier: Classifier, photo: Photo, folder: Path, options: Options) 
     folder.mkdir(parents=True, exist_ok=True)
     for name, drawn in pictures.items():
         drawn.save(folder / f"{name}.png")
-    np.savez_compressed(folder / "maps.npz", **{name: array.cpu().numpy() for name, array in arrays.items()})
+    save_arrays(folder / "maps.npz", arrays)
 
     made = {
         "photo": str(photo) if isinstance(photo, str | Path) else None,
@@ -217,7 +217,12 @@ def write_model(classifier: Classifier, folder: Path) -> None:
     if classifier.model.config.stem is None:
         arrays["filters"] = classifier.filter_components()
         drawing.grid_of_tiles(arrays["filters"]).save(folder / "filters.png")
-    np.savez_compressed(folder / "model.npz", **{name: array.cpu().numpy() for name, array in arrays.items()})
+    save_arrays(folder / "model.npz", arrays)
+
+
+def save_arrays(file: Path | BinaryIO, arrays: dict[str, Tensor]) -> None:
+    """As an .npz, which is read with `numpy.load`."""
+    np.savez_compressed(file, **{name: array.cpu().numpy() for name, array in arrays.items()})  # type: ignore[arg-type]
 
 
 def _final_maps(arrays: dict[str, Tensor], heads: Heads) -> dict[str, Tensor]:

@@ -214,7 +214,7 @@ def _processor(processor: Json, kind: str, architecture: ViTConfig) -> Preproces
         size=256 if deit or (bit and not processor) else 224, do_center_crop=bit or deit, crop_size=224
     )
     if not processor and not (bit or deit):
-        defaults["size"] = list(architecture.image_size)  # type: ignore[arg-type]
+        defaults["size"] = list(architecture.native_size)
     defaults["resample"] = 3 if bit or deit else 2
     defaults["image_mean"], defaults["image_std"] = (IMAGENET_MEAN, IMAGENET_STD) if bit else (HALF, HALF)
     said = {**defaults, **{key: value for key, value in processor.items() if value is not None}}
@@ -225,12 +225,12 @@ def _processor(processor: Json, kind: str, architecture: ViTConfig) -> Preproces
     if not said.get("do_normalize", True):
         mean, std = (0.0,) * 3, (1.0,) * 3
     if not said.get("do_resize", True):
-        resize = crop or architecture.image_size
+        resize = crop or architecture.native_size
     methods = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
     if said["resample"] not in methods:
         raise ValueError(f"Resampling method {said['resample']} of preprocessor_config.json is not known here.")
     assert not isinstance(crop, int)
-    return Preprocessing(resize, crop, methods[said["resample"]], mean, std, "transformers")  # type: ignore[arg-type]
+    return Preprocessing(resize, crop, methods[said["resample"]], mean, std, "transformers")
 
 
 def _size(size: Any, square: bool) -> int | tuple[int, int]:
@@ -289,15 +289,15 @@ def _timm_pool(state: State, names: Collection[str], said: str | None) -> str:
 
 
 def _timm_preprocessing(trained: Json, architecture: ViTConfig) -> Preprocessing:
-    crop = tuple(trained.get("input_size") or (3, *architecture.image_size))[1:]  # type: ignore[misc]
+    crop = tuple(trained.get("input_size") or (3, *architecture.native_size))[1:]
     share = trained.get("crop_pct") or 0.875
     mode = trained.get("crop_mode") or "center"
     scaled = tuple(math.floor(side / share) for side in crop)
     if mode not in ("center", "squash") or (mode == "center" and scaled[0] != scaled[1]):
         raise ValueError(f"Crop mode {mode!r} at {crop[0]} × {crop[1]} of the checkpoint's config is not known here.")
     return Preprocessing(
-        scaled[0] if mode == "center" else scaled,  # type: ignore[arg-type]
-        crop,  # type: ignore[arg-type]
+        scaled[0] if mode == "center" else scaled,
+        crop,
         trained.get("interpolation") or "bicubic",
         tuple(trained.get("mean") or IMAGENET_MEAN),
         tuple(trained.get("std") or IMAGENET_STD),
@@ -319,7 +319,7 @@ def _torchvision(state: State, file_name: str) -> Checkpoint:
     return Checkpoint(architecture, _labels(labels, architecture.classes), preprocessing)
 
 
-def _torchvision_weights(architecture: ViTConfig, file_name: str) -> Any:
+def _torchvision_weights(architecture: ViTConfig, file_name: str) -> torchvision.models.WeightsEnum | None:
     """torchvision's own entry for the file: of that name, else the first for this shape."""
     entries = []
     for name in ("vit_b_16", "vit_b_32", "vit_l_16", "vit_l_32", "vit_h_14"):
@@ -336,7 +336,7 @@ def _torchvision_weights(architecture: ViTConfig, file_name: str) -> Any:
 
 def _default_preprocessing(architecture: ViTConfig, mean: tuple[float, ...], std: tuple[float, ...]) -> Preprocessing:
     """What timm does with a ViT of which nothing else is known: the middle 90 %, bicubic."""
-    height, width = architecture.image_size  # type: ignore[misc]
+    height, width = architecture.native_size
     if height != width:
         return Preprocessing((height, width), None, "bicubic", mean, std)
     return Preprocessing(math.floor(height / 0.9), (height, width), "bicubic", mean, std)

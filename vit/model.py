@@ -100,9 +100,9 @@ class TransformerEncoderBlock(nn.Module):
         self.mlp_norm = nn.LayerNorm(config.width, eps=config.norm_eps)
         self.mlp = MLPBlock(config)
 
-        scaled = config.layer_scale is not None
-        self.attention_scale = LayerScale(config.width, config.layer_scale) if scaled else nn.Identity()
-        self.mlp_scale = LayerScale(config.width, config.layer_scale) if scaled else nn.Identity()
+        scale = config.layer_scale
+        self.attention_scale = nn.Identity() if scale is None else LayerScale(config.width, scale)
+        self.mlp_scale = nn.Identity() if scale is None else LayerScale(config.width, scale)
         self.skip = StochasticDepth(config.stochastic_depth * layer / max(1, config.layers - 1), mode="row")
 
     def forward(self, z: Tensor, record: bool = False) -> tuple[Tensor, Tensor | None]:

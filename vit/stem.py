@@ -32,7 +32,7 @@ class Bottleneck(nn.Module):
         self.conv1, self.norm1 = StandardisedConv(channels, inner, 1), nn.GroupNorm(32, inner)
         self.conv2, self.norm2 = StandardisedConv(inner, inner, 3, stride), nn.GroupNorm(32, inner)
         self.conv3, self.norm3 = StandardisedConv(inner, out_channels, 1), nn.GroupNorm(32, out_channels)
-        self.shortcut = nn.Identity()
+        self.shortcut: nn.Module = nn.Identity()
         if channels != out_channels:
             conv = StandardisedConv(channels, out_channels, 1, stride)
             self.shortcut = nn.Sequential(conv, nn.GroupNorm(32, out_channels))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .config import ViTConfig
 from .model import ViT
@@ -26,19 +27,16 @@ def rows(config: ViTConfig, batch: int = 1) -> list[Row]:
     """One row for each parameter of the model itself, each layer, and each part of an encoder block."""
     with torch.device("meta"):  # shapes without numbers: the largest model costs nothing
         model = ViT(config).eval()
-        images = torch.empty(batch, config.channels, *config.image_size)  # type: ignore[misc]
+        images = torch.empty(batch, config.channels, *config.native_size)
     shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
 
-    def watch(name: str):
-        def seen(module: nn.Module, given: tuple, result) -> None:
-            result = result[0] if isinstance(result, tuple) else result
-            shapes[name] = tuple(given[0].shape), tuple(result.shape)
-
-        return seen
+    def watch(name: str, module: nn.Module, given: tuple[Tensor], result: Tensor | tuple[Tensor, None]) -> None:
+        result = result[0] if isinstance(result, tuple) else result
+        shapes[name] = tuple(given[0].shape), tuple(result.shape)
 
     named = {name: module for name, module in model.named_modules() if name and _shown(name, module)}
     for name, module in named.items():
-        module.register_forward_hook(watch(name))
+        module.register_forward_hook(partial(watch, name))
     model(images)
 
     table = [
@@ -61,7 +59,7 @@ def _shown(name: str, module: nn.Module) -> bool:
 def table(config: ViTConfig, batch: int = 1) -> str:
     """The rows as text, with a line on the model above and the sum of the parameters below."""
     found = rows(config, batch)
-    height, width = config.image_size  # type: ignore[misc]
+    height, width = config.native_size
     tokens = config.prefix_tokens + math.prod(config.grid)
     cells = [("layer", "kind", "in", "out", "parameters")]
     cells += [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from .evaluation import TOP, Evaluation
@@ -88,7 +89,7 @@ def _base(base: str) -> str:
 
 
 def _figures(test: Evaluation, floor: Evaluation | None) -> list[str]:
-    rows = {
+    rows: dict[str, Callable[[Evaluation], str]] = {
         "top-1": lambda e: f"{e.correct:,} of {e.total:,} ({e.correct / e.total:.1%})",
         "top-5": lambda e: f"{e.top(TOP):,} of {e.total:,} ({e.top(TOP) / e.total:.1%})",
         "top-1, the mean of the classes": lambda e: f"{e.balanced_accuracy:.1%}",

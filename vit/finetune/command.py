@@ -1,11 +1,12 @@
-"""The commands `python -m vit finetune` and `python -m vit evaluate`."""
+"""The commands `vit finetune` and `vit evaluate`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from ..hub import HubError
 from .recipe import Recipe, Train, choices
@@ -17,7 +18,9 @@ BASE = "timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k"
 DATA_HELP = "a folder of class folders, or of train and test folders that hold them; food101; or a Hub data set"
 
 
-def add_to(commands: Any, add_model: Any) -> None:
+def add_to(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], add_model: Callable[[argparse.ArgumentParser], None]
+) -> None:
     """Add both commands to the parser. What is slow to import waits until one runs."""
     command = commands.add_parser("finetune", help="train on your own photos", description=_finetune.__doc__)
     command.add_argument("data", metavar="DATA", help=DATA_HELP)
@@ -96,9 +99,9 @@ def _finetune(options: argparse.Namespace) -> int:
     from . import report
     from .card import card
     from .run import clear, finetune
-    from .start import UNFINISHED, WORKERS, Run
+    from .start import WORKERS, Run
 
-    train = "scratch" if options.from_scratch else options.train
+    train: Train = "scratch" if options.from_scratch else options.train
     given = {name: getattr(options, name) for name in choices() if name != "train"}
     run = Run(
         data=options.data,
@@ -116,7 +119,7 @@ def _finetune(options: argparse.Namespace) -> int:
     try:
         result = finetune(run, options.out, options.resume, watch)
     except KeyboardInterrupt:
-        begun = (options.out / UNFINISHED / "settings.json").exists()
+        begun = (options.out / hub_upload.UNFINISHED / "settings.json").exists()
         print(f"vit: Stopped. Run the same command again{' with --resume' * begun} to go on.", file=sys.stderr)
         return 130
     if not result.main_process:
@@ -150,9 +153,9 @@ def _evaluate(options: argparse.Namespace) -> int:
 
     data = open_data(options.data)
     photos = data.test if options.part == "test" else data.train
-    if photos is None and data.test is not None:
-        raise ValueError(f"{options.data} has no training photos: leave --part out.")
     if photos is None:
+        if data.train is None:
+            raise ValueError(f"{options.data} has no training photos: leave --part out.")
         photos = data.train
         print(f"There is no test part: all {len(photos)} photos count, those that a model was trained on too.")
     classifier = load(options.model, options.revision)

@@ -118,7 +118,7 @@ def _folders(folder: Path) -> Data:
     test = next((inside[name] for name in TEST if name in inside), None)
     if train is None and test is None:
         return Data(_class_folders(folder), None)
-    data = Data(train and _class_folders(train), test and _class_folders(test))
+    data = Data(_class_folders(train) if train else None, _class_folders(test) if test else None)
     if data.train and data.test and data.train.labels != data.test.labels:
         apart = [
             f"{', '.join(only)} only in {path.name}"

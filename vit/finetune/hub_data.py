@@ -153,7 +153,7 @@ def _chosen(splits: DatasetDict, label: str, repo: str) -> dict[str, Dataset]:
     return {"train": labelled[train]} | ({"test": labelled[test]} if test else {})
 
 
-def _class_names(rows: Dataset, label: str) -> dict[Any, str]:
+def _class_names(rows: Dataset, label: str) -> dict[int | str, str]:
     """The name of each class that the rows have, by what stands in their column."""
     kind = rows.features[label]
     values = sorted(set(rows.unique(label)) - set(UNLABELLED))

@@ -15,11 +15,13 @@ from tqdm import tqdm
 
 from .. import checkpoints
 from ..classifier import Classifier
+from ..hub_upload import UNFINISHED
+from ..model import ViT
 from .data import DataError, Photos, hold_out
 from .evaluation import Evaluation
 from .features import features
 from .recipe import Augmentation, Recipe, parameter_groups
-from .start import UNFINISHED, WORKERS, Run, base, claim, split
+from .start import WORKERS, Run, base, claim, split
 from .training import Augmented, Features, OnEpoch, Row, Training
 from .views import bar_for, over, without
 
@@ -83,7 +85,7 @@ def _train(
     if rows is not None:
         stage, watch = (recipe, on_epoch) if recipe.train == "head" else (recipe.head, None)
         history = _train_head(stage, classifier, train, rows, learnt, held, accelerator, watch)
-    if recipe.train == "head":
+    if recipe.train == "head" and rows is not None:
         logits, targets = _logits(classifier.model.head, rows[held]), torch.tensor(train.take(held).targets)
     else:
         floor = None if test_rows is None else _measure(classifier.model.head, test_rows, test)
@@ -94,7 +96,7 @@ def _train(
     temperature = calibrate(classifier.model.head, logits, targets)
     if run.half:
         classifier.model.half().float()  # what is measured is what is written
-    if recipe.train == "head" and not run.half:
+    if recipe.train == "head" and test_rows is not None and not run.half:
         measured = _measure(classifier.model.head, test_rows, test)
     else:
         measured, test = evaluate(classifier, test, accelerator, run.workers)
@@ -178,7 +180,7 @@ def _train_head(
         held_out=(lambda head: (_logits(head, rows[held]), targets[held])) if held else None,
     )
     history = training.run(on_epoch)
-    classifier.model.head.load_state_dict(training.best.head.state_dict())
+    classifier.model.head.load_state_dict(training.best.get_submodule("head").state_dict())
     accelerator.free_memory()  # Accelerate would go on to scale this head's gradients
     return history
 
@@ -196,14 +198,14 @@ def _train_all(
     recipe, model = run.recipe, classifier.model
     trained, watched = photos.take(learnt), photos.take(held)
     start = {name: weights.clone() for name, weights in model.state_dict().items()}
-    full = classifier.preprocessing.image_size or model.config.image_size
+    full = classifier.preprocessing.image_size or model.config.native_size
 
     def epoch(number: int) -> Augmented:
         size = recipe.image_size(number, full)
         augmentation = Augmentation(recipe.at(number), classifier.preprocessing, size)
         return Augmented(trained, augmentation, recipe.seed, number)
 
-    def held_out(model: nn.Module) -> tuple[Tensor, Tensor]:
+    def held_out(model: ViT) -> tuple[Tensor, Tensor]:
         logits, readable = _answers(replace(classifier, model=model), watched, accelerator, run.workers)
         return logits, torch.tensor(readable.targets)
 

@@ -65,7 +65,7 @@ def base(run: Run, labels: list[str]) -> Classifier:
     if run.recipe.train == "scratch":
         torch.manual_seed(run.recipe.seed)
         config = ViTConfig.of(run.base, classes=len(labels), stochastic_depth=drop)
-        height, width = config.image_size  # type: ignore[misc]
+        height, width = config.native_size
         return Classifier(ViT(config), labels, Preprocessing(resize=height, crop=(height, width)))
     old = checkpoints.load(run.base)
     config = replace(old.model.config, classes=len(labels), distillation_head=False, stochastic_depth=drop)

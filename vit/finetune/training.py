@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -34,10 +34,11 @@ from .recipe import GROUP, Augmentation, Recipe, schedule, seed_of
 
 Row = dict[str, Any]  # the figures of an epoch
 OnEpoch = Callable[[Row], None]
+Model = TypeVar("Model", bound=nn.Module)
 SAVE_EVERY = 60  # seconds; more where saving is slow
 
 
-class Features(Dataset):
+class Features(Dataset[tuple[Tensor, Tensor]]):
     """Rows of a table with their classes."""
 
     def __init__(self, rows: Tensor, targets: Tensor):
@@ -50,7 +51,7 @@ class Features(Dataset):
         return self.rows[indexes], self.targets[indexes]
 
 
-class Augmented(Dataset):
+class Augmented(Dataset[tuple[Tensor, int]]):
     """Photos as an epoch meets them: each changed in a way that its place and the epoch decide."""
 
     def __init__(self, photos: Photos, augmentation: Augmentation, *seeds: int):
@@ -79,7 +80,7 @@ class Progress:
     history: list[Row] = field(default_factory=list)
 
 
-class Training:
+class Training(Generic[Model]):
     """Trains a model on `epoch_of(epoch)`, a data set with the same targets in every epoch.
 
     `held_out` gives a model's logits for other photos, and their targets. With a `state` file training goes on from
@@ -88,14 +89,14 @@ class Training:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Model,
         groups: list[dict[str, Any]],
-        epoch_of: Callable[[int], Dataset],
+        epoch_of: Callable[[int], Dataset[tuple[Tensor, Tensor | int]]],
         targets: Tensor,
         classes: int,
         recipe: Recipe,
         accelerator: Accelerator,
-        held_out: Callable[[nn.Module], tuple[Tensor, Tensor]] | None = None,
+        held_out: Callable[[Model], tuple[Tensor, Tensor]] | None = None,
         workers: int = 0,
         state: Path | None = None,
     ):
@@ -116,13 +117,13 @@ class Training:
         self.wrapped, self.optimizer = accelerator.prepare(self.model, torch.optim.AdamW(groups))
         self.at = Progress()
         if state is not None and state.exists():
-            self._restore()
+            self._restore(state)
         self.saved, self.saving, self.asked_to_stop = time.monotonic(), 0.0, False
 
     @property
-    def best(self) -> nn.Module:
+    def best(self) -> Model:
         """The weights to use: their moving average, where the recipe has one."""
-        return self.model if self.average is None else self.average.module
+        return self.model if self.average is None else self.average.module  # type: ignore[return-value]
 
     def run(self, on_epoch: OnEpoch | None = None) -> list[Row]:
         """A row of figures for each epoch. Ctrl-C is heard after a step, and what was learnt is saved."""
@@ -164,7 +165,7 @@ class Training:
         self.at = Progress(epoch=at.epoch + 1, history=[*at.history, row])
         self._save()
 
-    def _train(self, parts: DataLoader, bar: tqdm) -> None:
+    def _train(self, parts: DataLoader[tuple[Tensor, Tensor | int]], bar: tqdm) -> None:
         """The rest of the epoch's steps."""
         at = self.at
         began = time.monotonic() - at.seconds
@@ -188,7 +189,7 @@ class Training:
     def _row(self, bar: tqdm) -> Row:
         """The figures of an epoch that is over, with those of the photos held out."""
         at = self.at
-        row = dict(epoch=at.epoch + 1, loss=at.loss / at.photos, correct=at.correct, photos=at.photos)
+        row: Row = dict(epoch=at.epoch + 1, loss=at.loss / at.photos, correct=at.correct, photos=at.photos)
         row["learning_rate"] = self.recipe.learning_rate * self._share(at.step - 1)
         row["seconds"] = at.seconds
         if self.held_out is not None:
@@ -277,11 +278,11 @@ class Training:
             self.saving = time.monotonic() - self.saved
             self.saved = time.monotonic()
 
-    def _restore(self) -> None:
+    def _restore(self, state: Path) -> None:
         try:
-            content = torch.load(self.state, map_location="cpu", weights_only=True)
+            content = torch.load(state, map_location="cpu", weights_only=True)
         except Exception as error:  # a damaged file makes torch raise anything
-            raise ValueError(f"{str(self.state)!r} is damaged: start the run anew, in another folder.") from error
+            raise ValueError(f"{str(state)!r} is damaged: start the run anew, in another folder.") from error
         for name, part in self._kept().items():
             part.load_state_dict(content[name])
         self.at = Progress(**content["progress"])
@@ -315,7 +316,7 @@ def _divide(photos: int, batch_size: int, processes: int) -> tuple[int, int]:
     return max([(fewer, batch_size), (more, smaller)], key=math.prod)  # the first where both leave as many over
 
 
-def _readable(parts: DataLoader) -> Iterator[Any]:
+def _readable(parts: DataLoader[tuple[Tensor, Tensor | int]]) -> Iterator[tuple[Tensor, Tensor]]:
     """The same, unless a photo is gone that could be read when the run began."""
     try:
         yield from parts

@@ -20,7 +20,7 @@ BATCH = 16
 NAMED = 10  # unreadable photos that are named, the others are counted
 
 
-class Views(Dataset):
+class Views(Dataset[tuple[int, Tensor | str]]):
     """What the model sees of each photo, or what is wrong with it."""
 
     def __init__(self, photos: Photos, preprocessing: Preprocessing, indexes: list[int]):
