@@ -6,6 +6,7 @@ import argparse
 import os
 import socket
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read when gradio is imported: nothing leaves the machine
@@ -15,6 +16,7 @@ from vit.checkpoints import DEFAULT
 from vit.hub import quiet_hub
 from vit.memory import keep_freed_memory
 from vit.page import LAUNCH, Models, build
+from vit.zero_gpu import device
 
 FOOD = ("pizza", "sushi", "pancakes", "hamburger", "spaghetti", "cup_cakes", "grilled_salmon")  # shown first
 EXAMPLES = sorted(
@@ -26,7 +28,9 @@ EXAMPLES = sorted(
 def main() -> None:
     parser = argparse.ArgumentParser(description="Serve ViT Explorer, a page to open in a browser.")
     parser.add_argument(
-        "--model", default=DEFAULT, help="a folder, a file of weights or a Hub id (default: %(default)s)"
+        "--model",
+        default=os.environ.get("VIT_MODEL", DEFAULT),
+        help="a folder, a file of weights or a Hub id (default: VIT_MODEL, or %(default)s)",
     )
     parser.add_argument(
         "--any-model",
@@ -46,6 +50,8 @@ def main() -> None:
         help="port to listen on (default: %(default)s)",
     )
     options = parser.parse_args()
+    if options.mcp and find_spec("mcp") is None:
+        sys.exit("app.py: --mcp needs one more package: run pip install 'gradio[mcp]'.")
     keep_freed_memory()
     quiet_hub()
     try:
@@ -54,6 +60,7 @@ def main() -> None:
             listener.bind((options.host, options.port))
         print(f"Loading {options.model} …", flush=True)
         classifier = vit.load(options.model)
+        classifier.model.to(device())
     except (vit.CheckpointError, vit.HubError) as error:
         sys.exit(f"app.py: {error}")
     except OSError as error:

@@ -21,13 +21,15 @@ from contextlib import ExitStack, contextmanager
 from itertools import cycle
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Request, ViewportSize, sync_playwright
 
-from .timing import side_by_side
+from .timing import Timing, side_by_side
 
 ROOT = Path(__file__).resolve().parent.parent
 PHOTOS = sorted((ROOT / "examples").glob("*.jpg"))
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+DRAWN = "name => document.querySelector(`.explorer[data-photo='${name}']`) && new Promise(requestAnimationFrame)"
+ANSWERED = "document.querySelector('[data-testid=label-output-value]') && new Promise(requestAnimationFrame)"
 FRAMES = """async (move) => {
   const canvas = document.querySelector('[data-part=photo]'), layer = document.querySelector('[data-part=layer]');
   const bounds = canvas.getBoundingClientRect();
@@ -48,7 +50,7 @@ FRAMES = """async (move) => {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--serve", choices=("bare", "empty"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -61,14 +63,15 @@ def main() -> None:
         playwright = stack.enter_context(sync_playwright())
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         stack.callback(browser.close)
-        size = {"width": 1440, "height": 1000}
+        size = ViewportSize(width=1440, height=1000)
 
         page, plain = browser.new_page(viewport=size), browser.new_page(viewport=size)
         page.goto(ours)
         plain.goto(bare)
         dropped = side_by_side(
-            {"ours, to the map": drops(page, ".explorer[data-photo='{}']"), "bare, to the label": drops(plain, None)},
+            {"ours, to the map": drops(page, DRAWN), "bare, to the label": drops(plain, ANSWERED)},
             options.rounds,
+            before={"bare, to the label": lambda: clear(plain)},
         )
         show("A photo dropped", dropped)
         ready = side_by_side(
@@ -79,13 +82,13 @@ def main() -> None:
             options.rounds,
         )
         show("The page ready to use", ready)
+        asked: list[Request] = []
+        page.on("request", lambda request: asked.append(request))
         for move in ("hover", "scrub"):
-            asked: list[str] = []
-            page.on("request", lambda request, asked=asked: asked.append(request.url))
             print(f"{move}: {page.evaluate(FRAMES, move):.0f} frames a second, {len(asked)} requests")
 
 
-def show(title: str, timings: dict) -> None:
+def show(title: str, timings: dict[str, Timing]) -> None:
     print(title)
     for name, timing in timings.items():
         print(f"  {name:20} {timing}")
@@ -93,24 +96,22 @@ def show(title: str, timings: dict) -> None:
     print(f"  ratio                {first.median / second.median:7.2f}", flush=True)
 
 
-def drops(page: Page, shown: str | None) -> Callable[[], None]:
+def clear(page: Page) -> None:
+    """A free upload box and no answer, so that the next one is seen. Ours takes the next photo as it is."""
+    if (button := page.get_by_label("Remove Image")).count():
+        button.first.click()
+    page.wait_for_selector("input[type=file]", state="attached")
+    page.wait_for_function("!document.querySelector('[data-testid=label-output-value]')")
+
+
+def drops(page: Page, drawn: str) -> Callable[[], None]:
     """Drops one photo after another, each time until its answer is drawn."""
     photos = cycle(PHOTOS)
 
     def drop() -> None:
         photo = next(photos)
         page.set_input_files("input[type=file]", photo)
-        if shown is not None:
-            page.wait_for_function(
-                "shown => document.querySelector(shown) && new Promise(requestAnimationFrame)",
-                arg=shown.format(photo.stem),
-            )
-        else:
-            page.wait_for_function("document.querySelector('[data-testid=label-output-value]')")
-        page.get_by_label("Remove Image").first.click()
-        page.wait_for_selector("input[type=file]", state="attached")
-        if shown is None:
-            page.wait_for_function("!document.querySelector('[data-testid=label-output-value]')")
+        page.wait_for_function(drawn, arg=photo.stem)
 
     return drop
 

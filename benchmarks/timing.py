@@ -21,15 +21,26 @@ class Timing:
         return f"{self.median * 1e3:7.1f} ms ({self.quarter * 1e3:.1f}–{self.three_quarters * 1e3:.1f})"
 
 
-def side_by_side(contenders: dict[str, Callable[[], object]], rounds: int, warm_up: int = 2) -> dict[str, Timing]:
-    """The time of each contender, called in turns, in another order every round: none always follows the same one."""
-    for call in list(contenders.values()) * warm_up:
-        call()
+def side_by_side(
+    contenders: dict[str, Callable[[], object]],
+    rounds: int,
+    warm_up: int = 2,
+    before: dict[str, Callable[[], object]] | None = None,
+) -> dict[str, Timing]:
+    """The time of each contender, called in turns, in another order every round: none always follows the same one.
+
+    What a contender needs `before` each of its calls is not timed.
+    """
+    before = before or {}
+    for name in list(contenders) * warm_up:
+        before.get(name, _nothing)()
+        contenders[name]()
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     order, chance = list(contenders), random.Random(0)
     for _ in range(rounds):
         chance.shuffle(order)
         for name in order:
+            before.get(name, _nothing)()
             start = time.perf_counter()
             contenders[name]()
             seconds[name].append(time.perf_counter() - start)
@@ -38,3 +49,7 @@ def side_by_side(contenders: dict[str, Callable[[], object]], rounds: int, warm_
         quarter, median, three_quarters = statistics.quantiles(measured, n=4)
         timings[name] = Timing(median, quarter, three_quarters)
     return timings
+
+
+def _nothing() -> None:
+    pass

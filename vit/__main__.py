@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"vit: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # whoever read our output has had enough of it
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return 0
     except OSError as error:
         print(f"vit: {error.filename or 'The output'} cannot be written: {error.strerror}.", file=sys.stderr)

@@ -276,6 +276,25 @@ def test_another_model_is_chosen(visit):
     expect(visitor.page.get_by_role("button", name="Model: foodvision-mini")).to_be_visible()
 
 
+def test_any_model_is_typed_where_that_is_allowed(visit, classifier, tiny_base):
+    with serving(build(Models(classifier, any_model=True), app.EXAMPLES)) as url:
+        visitor = visit(url)
+        visitor.drop(EXAMPLES["pizza"])
+        visitor.page.get_by_role("button", name=re.compile("^Model")).click()
+        field = visitor.page.get_by_role("combobox", name="Model")
+        for text, said in (("no/such/folder", "There is no file or folder 'no/such/folder'"), (str(tiny_base), None)):
+            field.fill(text)
+            field.press("Enter")
+            if said:
+                expect(visitor.page.get_by_text(said)).to_be_visible()
+                assert visitor.text("model") == "foodvision-101"
+        expect(visitor.part("model")).to_have_text(tiny_base.name)
+        visitor.classifier = vit.load(tiny_base)
+        visitor.sees(EXAMPLES["pizza"])
+        visitor.plain()
+        assert close(visitor.patches(), drawing.heat(visitor.explanation.class_attention()[1]))
+
+
 def test_without_the_hub_the_model_stays(visit, tmp_path, monkeypatch):
     with HubServer() as hub:
         visit_hub(hub, tmp_path, monkeypatch)  # which has no model

@@ -1,27 +1,24 @@
-"""The page's layout, and what happens when a visitor does something. Layout first, then wiring."""
+"""The page: what a visitor's doings set off, the layout, and the wiring of the two."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
-import numpy as np
-import torch
+from gradio.data_classes import FileData
 
-from .. import export
-from ..checkpoints import CheckpointError
-from ..explanation import CannotTell
-from ..hub import HubError
-from ..images import PhotoError, open_photo
+from ..classifier import Classifier
+from ..export import Options
+from ..images import PhotoError
+from ..zero_gpu import device, gpu
+from . import work
 from .explorer import Explorer, ExplorerFiles
-from .explorer.packing import best, pack, pack_patch, pack_relevance, pack_rollout
 from .models import Models
 from .photo import PhotoBox, digest, digests
 from .theme import CSS, THEME
+from .work import SENTENCES, sentences
 
 LAUNCH: dict[str, Any] = dict(
     theme=THEME,
@@ -36,8 +33,6 @@ LAUNCH: dict[str, Any] = dict(
 )
 # Files of visitors are looked for every ten minutes, and go when they are 50 minutes old: after an hour none is left.
 DELETE_CACHE = (600, 3000)
-WHOLE_ATTENTION = 64_000_000  # bytes of attention up to which it is handed out whole, as float32
-SENTENCES = (PhotoError, CheckpointError, HubError, CannotTell)
 
 
 def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
@@ -45,6 +40,12 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
     known = digests(examples)
     by_name = {photo.stem: photo for photo in examples}
 
+    def classifier(model: str) -> Classifier:
+        found = models.get(model)
+        found.model.to(device())
+        return found
+
+    @gpu
     def predict(photo: str | None, model: str) -> dict[str, float]:
         """The five likeliest labels of a photo, each with its probability.
 
@@ -52,12 +53,11 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
             photo: the photo, a file of any common format
             model: one of the models that the page offers
         """
-        if photo is None:
-            raise gr.Error("There is no photo: choose one first.", print_exception=False)
-        with _sentences():
+        with sentences():
             # Some checkpoints have a label twice (ImageNet's crane, a bird and a machine): the likelier one is shown.
-            return dict(reversed(models.get(model).predict(photo)))
+            return dict(reversed(classifier(model).predict(_here(photo))))
 
+    @gpu
     def explain(photo: str | None, model: str) -> Iterator[Any]:
         """What the model looks at in a photo: its attention, then rollout, then relevance for the likeliest classes.
 
@@ -71,30 +71,25 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
         if photo is None:
             yield gr.skip()
             return
-        with _sentences():
-            classifier = models.get(model)
-            picture, example = open_photo(photo), known.get(digest(photo))
-            explanation = classifier.explain(picture)
-            content = pack(picture, Path(photo).stem, example, classifier, explanation)
-            files = ExplorerFiles(explanation=explorer.keep(content, "explanation.safetensors"))
-            yield files
-            files.maps.append(explorer.keep(pack_rollout(explanation), "rollout.safetensors"))
-            yield files
-            for rank in range(len(best(explanation))):
-                files.maps.append(explorer.keep(pack_relevance(explanation, rank), f"relevance-{rank}.safetensors"))
-                yield files
+        with sentences():
+            yield from work.explain(classifier(model), photo, known.get(digest(photo)), explorer.keep)
+
+    @gpu
+    def look(photo: str | None, model: str, patch: int) -> FileData:
+        with sentences():
+            return work.patch(classifier(model), _here(photo), int(patch), explorer.keep)
+
+    @gpu
+    def arrays(photo: str | None, model: str, options: Options) -> FileData:
+        with sentences():
+            return work.arrays(classifier(model), _here(photo), options, explorer.keep)
 
     def ask_patch(photo: str | None, model: str, files: ExplorerFiles, event: gr.EventData) -> ExplorerFiles:
-        with _sentences():
-            content = pack_patch(models.get(model).explain(_still_here(photo)), int(event.patch))
-        return files.model_copy(update={"patch": explorer.keep(content, "patch.safetensors")})
+        return files.model_copy(update={"patch": look(photo, model, event.patch)})
 
     def save_arrays(photo: str | None, model: str, files: ExplorerFiles, event: gr.EventData) -> ExplorerFiles:
-        options = export.Options(label=event.label, against=event.against, heads=event.heads, patch=event.patch)
-        with _sentences():
-            path = _still_here(photo)
-            content = _npz(models.get(model).explain(path), options)
-        return files.model_copy(update={"arrays": explorer.keep(content, f"{Path(path).stem}.npz")})
+        options = Options(label=event.label, against=event.against, heads=event.heads, patch=event.patch)
+        return files.model_copy(update={"arrays": arrays(photo, model, options)})
 
     def pick(event: gr.EventData) -> str:
         if event.name not in by_name:
@@ -119,40 +114,27 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
             return (gr.skip(),) * 4
         return gr.skip() if photo is None else str(photo), *choose(wanted, current, progress)
 
-    first = models.first.name
     with gr.Blocks(title="ViT Explorer", delete_cache=DELETE_CACHE) as blocks:
         gr.HTML("<h1>ViT Explorer</h1><p>What a Vision Transformer predicts, and what it looks at.</p>")
-        current = gr.State(first)
-        with gr.Accordion(_title(first), open=False) as accordion:
-            if models.any_model:
-                chosen: Any = gr.Dropdown(
-                    models.choices,
-                    value=first,
-                    allow_custom_value=True,
-                    label="Model",
-                    info="One of the list, or any Hub id or folder: type it and press Enter.",
-                )
-            else:
-                chosen = gr.Radio(models.choices, value=first, label="Model", elem_classes="models", show_label=False)
+        current = gr.State(models.first.name)
+        with gr.Accordion(_title(models.first.name), open=False) as accordion:
+            chosen = _choice(models)
         with gr.Row():
             with gr.Column(scale=1, min_width=240):
                 photo = PhotoBox(examples)
             with gr.Column(scale=5, min_width=320):
                 explorer = Explorer()
-        hidden = gr.Button(visible=False)
-        label = gr.Label(visible=False)
+        label, button = gr.Label(visible=False), gr.Button(visible=False)  # for /predict alone
 
-        model_runs: dict[str, Any] = dict(concurrency_id="model", show_progress="hidden")
+        runs: dict[str, Any] = dict(concurrency_id="model", show_progress="hidden")
         private: dict[str, Any] = dict(api_visibility="private")
-        hidden.click(predict, [photo, chosen], label, api_name="predict", **model_runs)
-        shown = photo.change(
-            explain, [photo, chosen], explorer, api_name="explain", trigger_mode="always_last", **model_runs
-        )
+        button.click(predict, [photo, chosen], label, api_name="predict", **runs)
+        shown = photo.change(explain, [photo, chosen], explorer, api_name="explain", trigger_mode="always_last", **runs)
         shown.failure(lambda: None, None, photo, queue=False, **private)
-        current.change(explain, [photo, chosen], explorer, **model_runs, **private)
-        explorer.ask_patch(ask_patch, [photo, chosen, explorer], explorer, **model_runs, **private)
-        explorer.save_arrays(save_arrays, [photo, chosen, explorer], explorer, **model_runs, **private)
         photo.pick(pick, None, photo, queue=False, **private)
+        current.change(explain, [photo, chosen], explorer, **runs, **private)
+        explorer.ask_patch(ask_patch, [photo, chosen, explorer], explorer, **runs, **private)
+        explorer.save_arrays(save_arrays, [photo, chosen, explorer], explorer, **runs, **private)
         choice = [chosen, current, accordion]
         loads: dict[str, Any] = dict(concurrency_id="load", show_progress_on=chosen, **private)
         chosen.input(choose, [chosen, current], choice, **loads)
@@ -160,33 +142,23 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
     return blocks
 
 
+def _choice(models: Models) -> gr.Radio | gr.Dropdown:
+    if not models.any_model:
+        return gr.Radio(models.choices, value=models.first.name, label="Model", show_label=False, elem_classes="models")
+    return gr.Dropdown(
+        models.choices,
+        value=models.first.name,
+        label="Model",
+        info="One of the list, or any Hub id or folder: type it and press Enter.",
+        allow_custom_value=True,
+    )
+
+
 def _title(model: str) -> str:
     return f"Model: {model}"
 
 
-def _still_here(photo: str | None) -> str:
+def _here(photo: str | None) -> str:
     if photo is None:
-        raise PhotoError("The photo is no longer here: choose it again.")
+        raise PhotoError("There is no photo: choose one first.")
     return photo
-
-
-@contextmanager
-def _sentences() -> Iterator[None]:
-    """Let a visitor see what went wrong as one sentence, and nothing of the server."""
-    try:
-        yield
-    except SENTENCES as error:
-        raise gr.Error(str(error), print_exception=False) from None
-    except Exception as error:
-        raise gr.Error("Something went wrong here: try again, or try another photo.") from error
-
-
-def _npz(explanation: Any, options: export.Options) -> bytes:
-    """The maps as arrays, and the attention itself unless it is huge."""
-    arrays, _ = export.every_array(explanation, options)
-    arrays["probabilities"] = explanation.probabilities
-    if explanation.attention.numel() * 4 <= WHOLE_ATTENTION:
-        arrays["attention"] = explanation.attention
-    content = io.BytesIO()
-    np.savez_compressed(content, **{name: torch.as_tensor(array).cpu().numpy() for name, array in arrays.items()})
-    return content.getvalue()

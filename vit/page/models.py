@@ -110,7 +110,7 @@ class Models:
 def _bar(source: str, on_progress: OnProgress) -> type[tqdm]:
     """A progress bar for the Hub's client that reports instead of printing."""
 
-    class Bar(tqdm):
+    class Bar(tqdm):  # type: ignore[misc]
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **{**options, "file": open(os.devnull, "w"), "disable": False})  # noqa: SIM115
             self.update(0)
