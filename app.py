@@ -18,6 +18,7 @@ from vit.memory import keep_freed_memory
 from vit.page import LAUNCH, Models, build
 from vit.zero_gpu import device
 
+WAITING = 32  # visitors at once; the next are told that it is busy
 FOOD = ("pizza", "sushi", "pancakes", "hamburger", "spaghetti", "cup_cakes", "grilled_salmon")  # shown first
 EXAMPLES = sorted(
     (Path(__file__).parent / "examples").glob("*.jpg"),
@@ -69,7 +70,7 @@ def main() -> None:
         )
     except KeyboardInterrupt:
         sys.exit(130)
-    page = build(Models(classifier, options.any_model), EXAMPLES).queue(max_size=32)
+    page = build(Models(classifier, options.any_model), EXAMPLES).queue(max_size=WAITING)
     page.launch(server_name=options.host, server_port=options.port, mcp_server=options.mcp, **LAUNCH)
 
 

@@ -17,6 +17,7 @@ from . import work
 from .explorer import Explorer, ExplorerFiles
 from .models import Models
 from .photo import PhotoBox, digest, digests
+from .safety import never_fetch
 from .theme import CSS, THEME
 from .work import SENTENCES, sentences
 
@@ -37,6 +38,7 @@ DELETE_CACHE = (600, 3000)
 
 def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
     """The page. Its public endpoints are /predict and /explain."""
+    never_fetch()
     known = digests(examples)
     by_name = {photo.stem: photo for photo in examples}
 

@@ -1,0 +1,246 @@
+"""A public page is safe by default: what a visitor could try over HTTP, against the running app."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+from browser.visitor import Visitor, serving
+from conftest import SKIMAGE
+from gradio_client import Client, handle_file
+from gradio_client.exceptions import AppError
+from playwright.sync_api import expect
+
+import app
+import vit
+from vit.page import LAUNCH, Models, build
+
+ROOT = Path(app.__file__).parent
+CAT = SKIMAGE / "chelsea.png"
+META = {"_type": "gradio.FileData"}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """The app as it is started, with a cache of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "GRADIO_TEMP_DIR": str(tmp_path_factory.mktemp("cache"))}
+    process = subprocess.Popen(
+        [sys.executable, app.__file__, "--port", str(port)], env=environment, stdout=subprocess.DEVNULL
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(240):
+            try:
+                httpx.get(url)
+                break
+            except httpx.TransportError:
+                time.sleep(0.25)
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture
+def web():
+    """A server that a visitor could name, and what it was asked for."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(CAT.read_bytes())
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+
+
+def functions(address):
+    """Every function of the page by its number, the private ones too: a visitor's browser calls them so."""
+    config = httpx.get(f"{address}/config").json()
+    return {dependency["id"]: len(dependency["inputs"]) for dependency in config["dependencies"]}
+
+
+def call(address, number, data, session="mallory", **event):
+    """Call a function as a browser does; returns all that the server said."""
+    body = {"fn_index": number, "data": data, "session_hash": session, **event}
+    joined = httpx.post(f"{address}/gradio_api/queue/join", json=body, timeout=20)
+    if joined.status_code != 200:
+        return joined.text
+    said = ""
+    with httpx.stream("GET", f"{address}/gradio_api/queue/data?session_hash={session}", timeout=20) as answer:
+        for line in answer.iter_lines():
+            said += line
+            if '"process_completed"' in line or '"close_stream"' in line or '"unexpected_error"' in line:
+                break
+    return said
+
+
+def upload(address, path=CAT):
+    with open(path, "rb") as file:
+        return httpx.post(f"{address}/gradio_api/upload", files={"files": (path.name, file)}).json()[0]
+
+
+@pytest.mark.parametrize("model", ["someone/else", "/etc", "../foodvision", "vit/foodvision/mini", ""])
+def test_visitors_cannot_load_other_models(address, model):
+    client = Client(address, verbose=False)
+    for endpoint in ("/predict", "/explain"):
+        with pytest.raises(AppError) as refused:
+            client.predict(handle_file(str(CAT)), model, api_name=endpoint)
+        assert "list" in str(refused.value) and str(ROOT) not in str(refused.value)
+
+
+def test_nor_by_the_functions_of_the_browser(address, tiny_base):
+    photo = {"path": upload(address), "meta": META}
+    for number, inputs in functions(address).items():
+        for data in ([str(tiny_base)] * inputs, [photo, str(tiny_base), None][:inputs]):
+            said = call(address, number, data)
+            assert f'"data":["{tiny_base}"' not in said and "safetensors" not in said and "confidences" not in said
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/etc/passwd", str(ROOT / "app.py"), str(ROOT / "vit" / "model.py"), str(Path.home()), "../../../etc/passwd"],
+)
+def test_visitors_cannot_read_files(address, path):
+    for route in ("file=", "file/", "stream/", "proxy="):
+        answer = httpx.get(f"{address}/gradio_api/{route}{path}")
+        assert answer.status_code in (403, 404, 405, 400), route
+        assert b"root:" not in answer.content and b"import" not in answer.content
+    photo = {"path": path, "meta": META}
+    for number, inputs in functions(address).items():
+        said = call(address, number, [photo, "foodvision-101", photo][:inputs])
+        assert "explanation.safetensors" not in said and "confidences" not in said
+
+
+def test_a_files_name_cannot_lead_elsewhere(address):
+    for name in ("../../../../tmp/evil.png", "..\\evil.png", "/etc/evil.png", "a/../../b.png"):
+        answer = httpx.post(f"{address}/gradio_api/upload", files={"files": (name, CAT.read_bytes())})
+        if answer.status_code == 200:
+            kept = Path(answer.json()[0])
+            assert "pytest" in str(kept) and ".." not in kept.parts and kept.parent.parent.name != "etc"
+    assert not Path("/tmp/evil.png").exists() and not Path("/etc/evil.png").exists()
+
+
+def test_visitors_cannot_make_it_fetch(address, web):
+    url, asked = web
+    for target in (f"{url}/photo.png", "http://example.com/photo.png"):
+        photo = {"path": target, "url": target, "meta": META}
+        for number, inputs in functions(address).items():
+            call(address, number, [photo, photo, photo][:inputs])
+            said = call(address, number, [photo, "foodvision-101", {"explanation": photo}][:inputs])
+            assert "explanation.safetensors" not in said
+    with pytest.raises(AppError, match="Photos are not fetched from an address: save the photo, and send the file"):
+        Client(address, verbose=False).predict({"path": f"{url}/photo.png", "meta": META}, api_name="/predict")
+    for route in ("proxy=", "file="):
+        httpx.get(f"{address}/gradio_api/{route}{url}/photo.png", follow_redirects=False)
+    assert asked == []
+
+
+def test_visitors_do_not_see_each_others_photos(address):
+    """What one has can only be had by who knows its address, which has a hash of the content in it."""
+    client = Client(address, verbose=False)
+    client.predict(handle_file(str(CAT)), api_name="/explain")
+    kept = Path(upload(address))
+    assert len(kept.parent.name) == 64
+    assert httpx.get(f"{address}/gradio_api/file={kept}").status_code == 200
+    for folder in (kept.parent, kept.parent.parent):
+        for tail in ("", "/", "/.", "/*"):
+            answer = httpx.get(f"{address}/gradio_api/file={folder}{tail}")
+            assert answer.status_code in (403, 404) and kept.name.encode() not in answer.content
+    # Another's session says nothing without its name, and gives no state of its own.
+    for session in ("", "*", "null", "other"):
+        try:
+            said = httpx.get(f"{address}/gradio_api/queue/data?session_hash={session}", timeout=20).text
+        except httpx.TransportError:  # it hangs up
+            said = ""
+        assert kept.name not in said and "safetensors" not in said
+    for page in ("monitoring", "monitoring/summary", "gradio_api/runs", "gradio_api/run-history/records"):
+        assert kept.name not in httpx.get(f"{address}/{page}", follow_redirects=True).text
+
+
+def test_the_servers_paths_stay_its_own(address, tmp_path):
+    for page in ("", "config", "gradio_api/info", "gradio_api/openapi.json"):
+        text = httpx.get(f"{address}/{page}").text
+        assert str(ROOT) not in text and str(Path.home()) not in text, page
+    (tmp_path / "text.png").write_text("hello")
+    with pytest.raises(AppError) as refused:
+        Client(address, verbose=False).predict(handle_file(str(tmp_path / "text.png")), api_name="/explain")
+    assert "/" not in str(refused.value)
+
+
+def test_an_unforeseen_error_says_nothing_of_the_server(monkeypatch):
+    classifier = vit.load()
+    monkeypatch.setattr(vit.Classifier, "predict", lambda *arguments: 1 / 0)
+    with serving(build(Models(classifier))) as url, pytest.raises(AppError) as refused:
+        Client(url, verbose=False).predict(handle_file(str(CAT)), api_name="/predict")
+    assert str(refused.value) == "Something went wrong here: try again, or try another photo."
+
+
+def test_nothing_but_two_endpoints_is_told(address):
+    assert set(httpx.get(f"{address}/gradio_api/info").json()["named_endpoints"]) == {"/predict", "/explain"}
+    client = Client(address, verbose=False)
+    for name in ("ask_patch", "save_arrays", "choose", "follow_link", "pick", "lambda"):
+        with pytest.raises(ValueError, match="Cannot find a function"):
+            client.predict(api_name=f"/{name}")
+
+
+def test_a_large_file_is_refused(address):
+    answer = httpx.post(f"{address}/gradio_api/upload", files={"files": ("a.png", bytes(21_000_000))})
+    assert answer.status_code == 413
+
+
+@pytest.fixture
+def busy(monkeypatch):
+    """A page whose model takes its time, with room for two."""
+    free = threading.Event()
+    classifier = vit.load()
+    monkeypatch.setattr(vit.Classifier, "predict", lambda *arguments: free.wait(30) and [("pizza", 1.0)])
+    monkeypatch.setattr(vit.Classifier, "explain", lambda *arguments: free.wait(30) and 1 / 0)
+    blocks = build(Models(classifier), app.EXAMPLES)
+    assert app.WAITING <= 64
+    _, url, _ = blocks.queue(max_size=2).launch(prevent_thread_lock=True, quiet=True, **LAUNCH)
+    yield url, free
+    free.set()
+    blocks.close()
+
+
+def test_the_queue_is_bounded_and_says_that_it_is_busy(busy, browser):
+    url, free = busy
+    clients = [Client(url, verbose=False) for _ in range(6)]
+
+    def ask(client):
+        try:
+            return client.predict(handle_file(str(CAT)), api_name="/predict")["label"]
+        except Exception as error:
+            return str(error)
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = [pool.submit(ask, client) for client in clients]
+        time.sleep(3)
+        done = [answer.result() for answer in answers if answer.done()]
+        assert len(done) >= 3 and all("full" in text or "busy" in text for text in done), done  # one runs, two wait
+        page = browser.new_page()
+        Visitor(page, url, vit.load())
+        page.locator(".examples button").first.click()
+        expect(page.get_by_text("busy").or_(page.get_by_text("Queue is full")).first).to_be_visible()
+        page.close()
+        free.set()
+        assert [answer.result() for answer in answers].count("pizza") >= 2
