@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--mcp", action="store_true", help="offer the endpoints to language models too, as MCP tools")
     parser.add_argument(
         "--host",
-        default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"),
+        default=os.environ.get("GRADIO_SERVER_NAME", "0.0.0.0" if "SPACE_ID" in os.environ else "127.0.0.1"),
         help="address to listen on (default: %(default)s)",
     )
     parser.add_argument(

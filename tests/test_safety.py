@@ -1,9 +1,5 @@
 """A public page is safe by default: what a visitor could try over HTTP, against the running app."""
 
-import os
-import socket
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,12 +13,12 @@ from conftest import SKIMAGE
 from gradio_client import Client, handle_file
 from gradio_client.exceptions import AppError
 from playwright.sync_api import expect
+from serving import ROOT, app_process
 
 import app
 import vit
 from vit.page import LAUNCH, Models, build
 
-ROOT = Path(app.__file__).parent
 CAT = SKIMAGE / "chelsea.png"
 META = {"_type": "gradio.FileData"}
 
@@ -30,25 +26,8 @@ META = {"_type": "gradio.FileData"}
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     """The app as it is started, with a cache of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = {**os.environ, "GRADIO_TEMP_DIR": str(tmp_path_factory.mktemp("cache"))}
-    process = subprocess.Popen(
-        [sys.executable, app.__file__, "--port", str(port)], env=environment, stdout=subprocess.DEVNULL
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(240):
-            try:
-                httpx.get(url)
-                break
-            except httpx.TransportError:
-                time.sleep(0.25)
+    with app_process(GRADIO_TEMP_DIR=str(tmp_path_factory.mktemp("cache"))) as (url, _):
         yield url
-    finally:
-        process.terminate()
-        process.wait()
 
 
 @pytest.fixture
