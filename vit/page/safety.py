@@ -10,7 +10,7 @@ from gradio import processing_utils
 
 def never_fetch() -> None:
     """Refuse addresses in place of files, which Gradio would fetch from this server: a photo comes as a file."""
-    processing_utils.async_ssrf_protected_download = _refuse_later  # type: ignore[assignment]
+    processing_utils.async_ssrf_protected_download = _refuse_later
     processing_utils.ssrf_protected_download = _refuse
 
 
