@@ -94,7 +94,7 @@ def test_a_class_shows_its_relevance_and_a_second_one_the_difference(visitor):
     highest = e.difference(labels[3], labels[1]).abs().max().item()
     assert visitor.number("high") == pytest.approx(highest, rel=1e-2)
     assert visitor.number("low") == pytest.approx(-highest, rel=1e-2)
-    visitor.page.get_by_label(f"Hold against {labels[0]}", exact=True).click()
+    visitor.page.get_by_label(f"The difference to {labels[0]}", exact=True).click()
     assert close(visitor.patches(), drawing.heat(e.difference(labels[3], labels[0]), signed=True))
 
 

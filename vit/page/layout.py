@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..export import Options
 from ..images import PhotoError
 from ..zero_gpu import device, gpu
 from . import work
-from .explorer import Explorer, ExplorerFiles
+from .explorer import Answer, Answers, Explorer, ExplorerFiles
 from .models import Models
 from .photo import PhotoBox, digest, digests
 from .safety import never_fetch
@@ -34,6 +34,7 @@ LAUNCH: dict[str, Any] = dict(
 )
 # Files of visitors are looked for every ten minutes, and go when they are 50 minutes old: after an hour none is left.
 DELETE_CACHE = (600, 3000)
+AT_ONCE = 8  # events that may wait for a model to arrive; its work is done one by one
 
 
 def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
@@ -56,8 +57,10 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
             model: one of the models that the page offers
         """
         with sentences():
-            # Some checkpoints have a label twice (ImageNet's crane, a bird and a machine): the likelier one is shown.
-            return dict(reversed(classifier(model).predict(_here(photo))))
+            found = classifier(model)
+            with models.turn:
+                # Some checkpoints have a label twice (ImageNet's crane, a bird and a machine): the likelier is shown.
+                return dict(reversed(found.predict(_here(photo))))
 
     @gpu
     def explain(photo: str | None, model: str) -> Iterator[Any]:
@@ -74,24 +77,33 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
             yield gr.skip()
             return
         with sentences():
-            yield from work.explain(classifier(model), photo, known.get(digest(photo)), explorer.keep)
+            example = known.get(digest(_here(photo)))
+            yield from work.explain(classifier(model), photo, example, explorer.keep, models.turn)
 
     @gpu
-    def look(photo: str | None, model: str, patch: int) -> FileData:
+    def look(photo: str, model: str, patch: int) -> FileData:
         with sentences():
-            return work.patch(classifier(model), _here(photo), int(patch), explorer.keep)
+            found = classifier(model)
+            with models.turn:
+                return work.patch(found, _here(photo), int(patch), explorer.keep)
 
     @gpu
-    def arrays(photo: str | None, model: str, options: Options) -> FileData:
+    def arrays(photo: str, model: str, options: Options) -> FileData:
         with sentences():
-            return work.arrays(classifier(model), _here(photo), options, explorer.keep)
+            found = classifier(model)
+            with models.turn:
+                return work.arrays(found, _here(photo), options, explorer.keep)
 
-    def ask_patch(photo: str | None, model: str, files: ExplorerFiles, event: gr.EventData) -> ExplorerFiles:
-        return files.model_copy(update={"patch": look(photo, model, event.patch)})
+    def ask_patch(files: ExplorerFiles, event: gr.EventData) -> Answer:
+        return _answer(event, patch=lambda: look(files.photo.path, files.model, event.patch))
 
-    def save_arrays(photo: str | None, model: str, files: ExplorerFiles, event: gr.EventData) -> ExplorerFiles:
+    def save_arrays(files: ExplorerFiles, event: gr.EventData) -> Answer:
         options = Options(label=event.label, against=event.against, heads=event.heads, patch=event.patch)
-        return files.model_copy(update={"arrays": arrays(photo, model, options)})
+        return _answer(event, arrays=lambda: arrays(files.photo.path, files.model, options))
+
+    def put_back(files: ExplorerFiles | None) -> Any:
+        """After a photo that could not be explained, the one that is shown."""
+        return gr.skip() if files is None else files.photo.path
 
     def pick(event: gr.EventData) -> str:
         if event.name not in by_name:
@@ -124,19 +136,21 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
         with gr.Row():
             with gr.Column(scale=1, min_width=240):
                 photo = PhotoBox(examples)
-            with gr.Column(scale=5, min_width=320):
-                explorer = Explorer()
-        label, button = gr.Label(visible=False), gr.Button(visible=False)  # for /predict alone
+            with gr.Column(scale=5, min_width=680):
+                explorer, answers = Explorer(), Answers()
+        label, button = gr.Label(visible=False), gr.Button(visible=False)  # for the endpoints alone
 
-        runs: dict[str, Any] = dict(concurrency_id="model", show_progress="hidden")
+        runs: dict[str, Any] = dict(concurrency_id="model", concurrency_limit=AT_ONCE, show_progress="hidden")
         private: dict[str, Any] = dict(api_visibility="private")
         button.click(predict, [photo, chosen], label, api_name="predict", **runs)
-        shown = photo.change(explain, [photo, chosen], explorer, api_name="explain", trigger_mode="always_last", **runs)
-        shown.failure(lambda: None, None, photo, queue=False, **private)
+        button.click(explain, [photo, chosen], explorer, api_name="explain", **runs)
+        # The model that is there, not one that is still being fetched. One event for both: the last change counts.
+        changed: Any = [photo.change, current.change]
+        shown = gr.on(changed, explain, [photo, current], explorer, trigger_mode="always_last", **runs, **private)
+        shown.failure(put_back, explorer, photo, queue=False, **private)
         photo.pick(pick, None, photo, queue=False, **private)
-        current.change(explain, [photo, chosen], explorer, **runs, **private)
-        explorer.ask_patch(ask_patch, [photo, chosen, explorer], explorer, **runs, **private)
-        explorer.save_arrays(save_arrays, [photo, chosen, explorer], explorer, **runs, **private)
+        for event, answer in ((explorer.ask_patch, ask_patch), (explorer.save_arrays, save_arrays)):
+            event(answer, explorer, answers, trigger_mode="always_last", **runs, **private)
         choice = [chosen, current, accordion]
         loads: dict[str, Any] = dict(concurrency_id="load", show_progress_on=chosen, **private)
         chosen.input(choose, [chosen, current], choice, **loads)
@@ -163,4 +177,16 @@ def _title(model: str) -> str:
 def _here(photo: str | None) -> str:
     if photo is None:
         raise PhotoError("There is no photo: choose one first.")
+    if not Path(photo).exists():
+        raise PhotoError("The photo is no longer kept here: choose it again.")
     return photo
+
+
+def _answer(event: gr.EventData, **makers: Callable[[], FileData]) -> Answer:
+    """The answer, or with a sentence none: the explorer must hear of that, too."""
+    asked = dict(event._data)
+    try:
+        return Answer(asked=asked, **{name: make() for name, make in makers.items()})
+    except gr.Error as error:
+        gr.Warning(error.message)
+        return Answer(asked=asked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,8 +77,10 @@ class Models:
     def __init__(self, first: Classifier, any_model: bool = False) -> None:
         self.first = first
         self.any_model = any_model
+        self.turn = Lock()  # to run a model: one at a time has all cores
         self._kept: OrderedDict[str, Classifier] = OrderedDict()
-        self._loading = Lock()
+        self._changing = Lock()
+        self._loading: defaultdict[str, Lock] = defaultdict(Lock)  # by source: a download holds up nobody else
 
     @property
     def choices(self) -> list[tuple[str, str]]:
@@ -96,15 +98,20 @@ class Models:
             return self.first
         if not self.any_model and source not in [model.source for model in KNOWN]:
             raise CheckpointError("This page offers the models of its list only: choose one of them.")
-        with self._loading:
-            if source not in self._kept:
+        with self._changing:
+            loading = self._loading[source]
+        with loading:
+            found = self._kept.get(source)
+            if found is None:
                 if on_progress is not None:
                     on_progress(0, f"Loading {source}")
-                self._kept[source] = load(source, progress=None if on_progress is None else _bar(source, on_progress))
-                while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
+                found = load(source, progress=None if on_progress is None else _bar(source, on_progress))
+        with self._changing:
+            self._kept[source] = found
             self._kept.move_to_end(source)
-            return self._kept[source]
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return found
 
 
 def _bar(source: str, on_progress: OnProgress) -> type[tqdm]:

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 
 import gradio as gr
 from gradio.data_classes import FileData
@@ -35,17 +36,27 @@ def sentences() -> Iterator[None]:
         raise gr.Error("Something went wrong here: try again, or try another photo.") from error
 
 
-def explain(classifier: Classifier, photo: str, example: str | None, keep: Keep) -> Iterator[ExplorerFiles]:
-    """The attention at once, then rollout, then the relevance of one likely class after another."""
-    picture = open_photo(photo)
-    explanation = classifier.explain(picture)
-    content = pack(picture, Path(photo).stem, example, classifier, explanation)
-    files = ExplorerFiles(explanation=keep(content, "explanation.safetensors"))
+def explain(classifier: Classifier, photo: str, example: str | None, keep: Keep, turn: Lock) -> Iterator[ExplorerFiles]:
+    """The attention at once, then rollout, then the relevance of one likely class after another.
+
+    The turn is given up in between: the next visitor need not wait for all of it.
+    """
+    with turn:
+        picture = open_photo(photo)
+        explanation = classifier.explain(picture)
+        content = pack(picture, Path(photo).stem, example, classifier, explanation)
+    files = ExplorerFiles(
+        photo=FileData(path=photo), model=classifier.name, explanation=keep(content, "explanation.safetensors")
+    )
     yield files
-    files.maps.append(keep(pack_rollout(explanation), "rollout.safetensors"))
+    with turn:
+        content = pack_rollout(explanation)
+    files.maps.append(keep(content, "rollout.safetensors"))
     yield files
     for rank in range(len(best(explanation))):
-        files.maps.append(keep(pack_relevance(explanation, rank), f"relevance-{rank}.safetensors"))
+        with turn:
+            content = pack_relevance(explanation, rank)
+        files.maps.append(keep(content, f"relevance-{rank}.safetensors"))
         yield files
 
 

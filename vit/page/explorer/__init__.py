@@ -17,9 +17,17 @@ SCRIPTS = ("file", "explained", "draw", "main", "controls", "away", "load")  # o
 class ExplorerFiles(GradioModel):
     """What the explorer shows. Files are in the safetensors format, as `packing` makes them."""
 
+    photo: FileData  # what is explained, and by which model: a pinned patch or the arrays are asked of these
+    model: str
     explanation: FileData
     maps: list[FileData] = Field(default_factory=list)  # rollout and relevances, as they are worked out
-    patch: FileData | None = None  # the looks of a patch that was asked for
+
+
+class Answer(GradioModel):
+    """What the explorer asked for; nothing where that failed."""
+
+    asked: dict[str, Any]  # the question, so that an answer which comes too late is known
+    patch: FileData | None = None  # the looks of a patch
     arrays: FileData | None = None  # an .npz to hand to the visitor
 
 
@@ -48,3 +56,24 @@ class Explorer(gr.HTML):
     def keep(self, content: bytes, name: str) -> FileData:
         """A file for the page, in Gradio's cache, which is emptied by and by."""
         return FileData(path=save_bytes_to_cache(content, name, self.GRADIO_CACHE), orig_name=name)
+
+
+class Answers(gr.HTML):
+    """Hands each `Answer` on to the explorer, whose own value it must not replace."""
+
+    data_model = Answer
+
+    def __init__(self, **options: Any) -> None:
+        script = (
+            """watch("value", () => window.dispatchEvent(new CustomEvent("vit-answer", { detail: props.value })));"""
+        )
+        super().__init__(html_template="", js_on_load=script, **options)
+
+    def preprocess(self, payload: Any) -> Any:
+        return payload
+
+    def postprocess(self, value: Any) -> Any:
+        return value
+
+    def api_info(self) -> dict[str, Any]:
+        return Answer.model_json_schema()

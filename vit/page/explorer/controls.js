@@ -14,7 +14,7 @@ function fillControls() {
     const row = make("li", {}), bar = make("button", { type: "button", className: "class", onclick: (event) => pickClass(rank, event.shiftKey) }, { rank });
     bar.style.setProperty("--share", probability);
     bar.append(make("span", { textContent: label }), make("span", { textContent: percent(probability) }));
-    const less = make("button", { type: "button", className: "less", textContent: "−", title: `Hold against ${label}`, ariaLabel: `Hold against ${label}`, onclick: () => pickClass(rank, true) }, { rank });
+    const less = make("button", { type: "button", className: "less", textContent: "−", title: `The difference to ${label}`, ariaLabel: `The difference to ${label}`, onclick: () => pickClass(rank, true) }, { rank });
     row.append(bar, less);
     return row;
   }));
@@ -54,7 +54,7 @@ function showControls() {
     const rank = Number(button.dataset.rank), shown = view.map === "relevance";
     const pressed = shown && rank === (button.className === "less" ? view.against : view.chosen);
     button.setAttribute("aria-pressed", pressed);
-    if (button.className === "less") button.disabled = !shown || rank === view.chosen;
+    if (button.className === "less") button.disabled = rank === view.chosen;
   }
   const play = part("play");
   play.textContent = playing ? "❚❚" : "▶";
@@ -62,8 +62,9 @@ function showControls() {
 }
 
 function pickClass(rank, second) {
-  if (second && view.map === "relevance" && rank !== view.chosen) change({ against: view.against === rank ? null : rank });
-  else change({ map: "relevance", chosen: rank, against: null, token: firstToken() });
+  if (!second || rank === view.chosen) return change({ map: "relevance", chosen: rank, against: null, token: firstToken() });
+  const same = view.map === "relevance" && view.against === rank;
+  change({ map: "relevance", against: same ? null : rank, token: firstToken() });
 }
 
 // The class token, or the middle patch of a model that has none.
@@ -80,13 +81,13 @@ function pin(patch) {
 
 // Where the attention is too large to come whole, the look of a pinned patch is asked from the server.
 function ask() {
-  if (!explained.whole && isPinned() && !explained.asked.has(view.token)) {
-    trigger("ask_patch", { patch: view.token - explained.prefix.length });
-  }
+  if (explained.whole || !isPinned() || explained.asked.has(view.token) || latest.url !== explained.url) return;
+  trigger("ask_patch", { explanation: explained.url, patch: view.token - explained.prefix.length });
 }
 
 function goBack() {
   hovered = null;
+  if (document.activeElement === part("pinned")) part("class-token").focus(); // the other is about to go
   change({ token: firstToken(), direction: "looks_at", against: null });
 }
 
@@ -148,11 +149,13 @@ function hover(patch) {
 
 function listen() {
   element.addEventListener("keydown", onKey);
-  canvas.addEventListener("pointermove", (event) => explained && hover(patchAt(event)));
-  canvas.addEventListener("pointerleave", () => hover(null));
+  canvas.addEventListener("pointermove", (event) => explained && event.pointerType !== "touch" && hover(patchAt(event)));
+  canvas.addEventListener("pointerleave", (event) => event.pointerType === "touch" || hover(null));
   canvas.addEventListener("click", (event) => {
-    const patch = explained && patchAt(event);
-    if (patch !== null) pin(patch);
+    const patch = explained ? patchAt(event) : null;
+    const first = event.pointerType === "touch" && patch !== hovered; // a finger cannot point: it taps, and taps again
+    hover(patch);
+    if (patch !== null && !first) pin(patch);
   });
   for (const name of ["map", "direction", "scale"]) {
     for (const input of element.querySelectorAll(`input[name="vit-${name}"]`)) {
@@ -162,7 +165,10 @@ function listen() {
       });
     }
   }
-  part("layer").addEventListener("input", () => change({ layer: Number(part("layer").value) }));
+  part("layer").addEventListener("input", () => {
+    if (playing) play(false);
+    change({ layer: Number(part("layer").value) });
+  });
   for (const input of element.querySelectorAll("[data-view]")) {
     input.addEventListener("input", () => change({ [input.dataset.view]: input.type === "checkbox" ? input.checked : Number(input.value) }));
   }

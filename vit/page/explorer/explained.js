@@ -17,12 +17,12 @@ class Explained {
   // What a token looks at, or what looks at it, by head and token; null where the server has to be asked first.
   looks(token, direction, layer) {
     const { heads, tokens } = this;
-    const found = Array.from({ length: heads }, () => new Float32Array(tokens));
     if (!this.whole) {
       const data = this.asked.get(token)?.[direction].data;
       if (!data) return null;
-      return found.map((_, head) => data.subarray((layer * heads + head) * tokens, (layer * heads + head + 1) * tokens));
+      return Array.from({ length: heads }, (_, head) => data.subarray((layer * heads + head) * tokens, (layer * heads + head + 1) * tokens));
     }
+    const found = Array.from({ length: heads }, () => new Float32Array(tokens));
     const shares = this.tensors.attention.data, scales = this.tensors.scale.data;
     for (let head = 0; head < heads; head++) {
       const first = (layer * heads + head) * tokens; // the first row of this head

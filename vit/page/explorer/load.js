@@ -1,4 +1,4 @@
-// Files from the server: first a photo's explanation, then more maps of it, asked patches and arrays.
+// Files from the server: first a photo's explanation, then more maps of it, and what was asked for.
 
 const root = element.querySelector(".explorer");
 const seen = new Set(); // addresses of the files that were read
@@ -7,29 +7,53 @@ let latest = { url: null, opened: null }; // the explanation that is wanted, and
 async function load() {
   const value = props.value;
   if (!value?.explanation) return;
-  const { explanation, maps, patch, arrays } = value, url = explanation.url;
+  const url = value.explanation.url;
   try {
     if (latest.url !== url) latest = { url, opened: open(url) };
     await latest.opened;
-    for (const file of maps ?? []) await once(file, url, (tensors) => Object.assign(explained.maps, tensors));
-    await once(patch, url, (tensors, about) => explained.asked.set(explained.prefix.length + about.patch, tensors));
+    for (const file of value.maps ?? []) {
+      if (explained?.url !== url || seen.has(file.url)) continue;
+      seen.add(file.url);
+      const { tensors } = await readFile(file.url);
+      if (explained.url !== url) return;
+      Object.assign(explained.maps, tensors);
+      root.dataset.maps = Object.keys(explained.maps).length;
+      change();
+    }
   } catch (error) {
-    if (latest.url === url) part("spoken").textContent = `The map could not be fetched: ${error.message}`;
+    if (latest.url === url) fail(`The map could not be fetched (${error.message}): try again.`);
   }
-  if (arrays && !seen.has(arrays.url)) {
-    seen.add(arrays.url);
-    download(arrays.url, arrays.orig_name);
+}
+
+function fail(text) {
+  part("failed").textContent = text;
+}
+
+// The server's answer to `ask` or `saveArrays`, for the photo that was shown then.
+async function receive({ asked, patch, arrays }) {
+  if (asked.number === saving) setSaving(null);
+  if (arrays) download(arrays.url, arrays.orig_name);
+  if (asked.explanation !== explained?.url || "heads" in asked) return;
+  const token = explained.prefix.length + asked.patch;
+  try {
+    if (patch) explained.asked.set(token, (await readFile(patch.url)).tensors);
+  } catch (error) {
+    fail(`The patch could not be fetched (${error.message}): try again.`);
   }
-  part("save-arrays").disabled = false;
+  if (!explained.asked.has(token) && view.token === token) view.token = firstToken();
+  change();
+  ask(); // for another that was pinned meanwhile
 }
 
 async function open(url) {
   const file = await readFile(url);
   const picture = await createImageBitmap(new Blob([file.tensors.photo.data], { type: "image/jpeg" }));
   if (latest.url !== url) return; // another photo was faster
+  explained?.picture.close();
   explained = new Explained(file, picture);
   explained.url = url;
   seen.clear();
+  fail("");
   hovered = null;
   view.layer = Math.min(view.layer, explained.layers - 1);
   if (!explained.columns.includes(view.head)) view.head = "mean";
@@ -45,22 +69,12 @@ async function open(url) {
   part("link-line").hidden = true;
   fillControls();
   render();
-  if (window.innerWidth <= 900) element.scrollIntoView(); // on a phone it lies below the examples
+  if (root.getBoundingClientRect().top > window.innerHeight / 2) root.scrollIntoView(); // on a phone, below the examples
   announce();
   ask();
 }
 
-// Read a file of the explanation at `url` the first time it is named.
-async function once(file, url, use) {
-  if (!file || seen.has(file.url)) return;
-  seen.add(file.url);
-  const { tensors, about } = await readFile(file.url);
-  if (explained?.url !== url) return;
-  use(tensors, about);
-  root.dataset.maps = Object.keys(explained.maps).length;
-  change();
-}
-
 listen();
+window.addEventListener("vit-answer", ({ detail }) => detail && receive(detail));
 watch("value", load);
 load();

@@ -47,7 +47,6 @@ function render() {
   if (!explained) return;
   const maps = stack();
   part("working").hidden = !!maps;
-  part("working").textContent = "Working this map out …";
   const size = fit();
   const box = boxOn(size);
   const photos = remember("photos", [explained.url, ...size].join(), () => pictures(explained.picture, ...size));
@@ -58,7 +57,8 @@ function render() {
   const scale = maps && scaleOf(maps, values);
   if (maps) drawMap(context, under, heat(values, explained.grid, scale, options(maps)), box, { opacity, smooth: view.smooth });
   else context.drawImage(under, 0, 0);
-  drawMarks(context, box);
+  drawMarks(context, box, view.layer, pixelRatio());
+  if (hovered !== null) outline(context, patchBox(hovered, box, explained.grid), "white", pixelRatio());
   showScale(maps, scale);
   showPatch(maps, values);
   showText(maps);
@@ -82,12 +82,11 @@ function fit() {
 const boxOn = ([width, height]) => explained.box.map((side, index) => (index % 2 ? (side / explained.size[1]) * height : (side / explained.size[0]) * width));
 const pixelRatio = () => canvas.width / canvas.clientWidth || 1;
 
-function drawMarks(context, box) {
-  const ratio = pixelRatio(), first = explained.prefix.length;
-  if (view.grid) drawGrid(context, box, explained.grid, ratio);
-  if (view.mark) explained.outliers(view.layer).forEach((flagged, patch) => flagged && cross(context, patchBox(patch, box, explained.grid), ratio));
-  if (isPinned()) outline(context, patchBox(view.token - first, box, explained.grid), "#4ade80", ratio);
-  if (hovered !== null) outline(context, patchBox(hovered, box, explained.grid), "white", ratio);
+function drawMarks(context, box, layer, ratio) {
+  const { grid, prefix } = explained;
+  if (view.grid) drawGrid(context, box, grid, ratio);
+  if (view.mark) explained.outliers(layer).forEach((flagged, patch) => flagged && cross(context, patchBox(patch, box, grid), ratio));
+  if (isPinned()) outline(context, patchBox(view.token - prefix.length, box, grid), "#4ade80", ratio);
 }
 
 const isPinned = () => view.token >= explained.prefix.length;
@@ -118,17 +117,23 @@ function showPatch(maps, values) {
   const context = part("patch").getContext("2d");
   context.clearRect(0, 0, 112, 112);
   context.drawImage(explained.picture, x, y, across, down, 0, 0, 112, 112);
-  const rank = values && [...values].filter((value) => value > values[patch]).length + 1;
-  const place = !values ? "" : `${rank === 1 ? "the highest" : `the ${ordinal(rank)} highest`} of ${values.length}`;
-  part("patch-text").textContent = values ? `${capital(patchName(patch))}: ${amount(values[patch], maps)}, ${place}.` : capital(patchName(patch));
+  part("patch-text").textContent = `${capital(patchName(patch))}${values ? `: ${share(patch, values, maps)}` : ""}.`;
+}
+
+function share(patch, values, maps) {
+  const left = view.leaveOut ? explained.outliers(view.layer) : [];
+  if (left[patch]) return "left out as an outlier";
+  const others = [...values].filter((_, other) => !left[other]);
+  const rank = others.filter((value) => value > values[patch]).length + 1;
+  return `${amount(values[patch], maps)}, the ${rank === 1 ? "" : `${ordinal(rank)} `}highest of ${others.length}`;
 }
 
 const ordinal = (number) => number + (number % 100 > 10 && number % 100 < 14 ? "th" : ["th", "st", "nd", "rd"][number % 10] ?? "th");
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 function showText(maps) {
-  const { layer, map, head } = view, last = explained.layers - 1;
-  part("title").textContent = `${capital(mapName())}, layer ${layer}${map === "relevance" ? "" : `, ${headName(head)}`}`;
+  const { layer, map } = view, last = explained.layers - 1;
+  part("title").textContent = titleText();
   const shares = maps?.elsewhere?.[layer][column(maps)];
   part("elsewhere").textContent = shares ? elsewhere(shares) : map === "rollout" ? "Rollout follows attention through all layers up to this one." :
     map === "relevance" ? "Relevance has no unit: what counts is one patch against another." : "";
@@ -140,6 +145,8 @@ function showText(maps) {
   [...part("decided").children].forEach((bar, index) => bar.classList.toggle("now", index === layer));
 }
 
+const titleText = () => `${capital(mapName())}, layer ${view.layer}${view.map === "relevance" ? "" : `, ${headName(view.head)}`}`;
+
 function showOutliers(maps, flagged) {
   const values = maps?.layers[view.layer][column(maps)], count = flagged.reduce((sum, one) => sum + one, 0);
   const share = values?.reduce((sum, value, patch) => sum + (flagged[patch] ? value : 0), 0);
@@ -149,7 +156,7 @@ function showOutliers(maps, flagged) {
 
 function mapName() {
   const name = (rank) => explained.predictions[rank].label;
-  if (view.map === "rollout") return "rollout to what the head reads";
+  if (view.map === "rollout") return "rollout to what the classifier reads";
   if (view.map === "relevance") return view.against === null ? `relevance for ${name(view.chosen)}` : `${name(view.chosen)} (red) against ${name(view.against)} (blue)`;
   const who = isPinned() ? patchName(view.token - explained.prefix.length) : "the class token";
   return view.direction === "looks_at" ? `what ${who} looks at` : `what looks at ${who}`;
@@ -158,17 +165,20 @@ function mapName() {
 const headName = (head) => (head === "mean" ? "mean of the heads" : head === "max" ? "maximum of the heads" : `head ${head}`);
 
 function elsewhere(shares) {
-  const [name, verb] = isPinned() ? ["this patch", "patches"] : ["the class token", "itself"];
-  const listed = explained.prefix.map((prefix, token) => `${percent(shares[token])} ${view.direction === "looks_at" ? "to" : "from"} ${!isPinned() && token === 0 ? verb : prefixName(prefix)}`);
+  const who = isPinned() ? "this patch" : "the class token", looks = view.direction === "looks_at";
+  const listed = explained.prefix.map((name, token) => {
+    const itself = !isPinned() && token === 0;
+    return `${percent(shares[token])} ${looks ? "to" : "from"} ${itself ? "itself" : prefixName(name)}`;
+  });
   if (!listed.length) return "";
-  if (view.direction === "looks_at") return `Besides the patches, ${name} gives ${listed.join(", ")}.`;
-  return `Besides the patches, ${name} gets ${listed.join(", ")}: shares of each one's own look.`;
+  const text = `Besides the patches, ${who} ${looks ? "gives" : "gets"} ${listed.join(", ")}`;
+  return looks ? `${text}.` : `${text}: shares of each one's own look.`;
 }
 
 const prefixName = (name) => (name.startsWith("register") ? name : `the ${name} token`);
 
 function showLens(layer) {
-  part("lens-title").textContent = layer === explained.layers - 1 ? "After this layer, the last, the head says:" : `If layer ${layer} were the last, the head would say:`;
+  part("lens-title").textContent = layer === explained.layers - 1 ? "After this layer, the last, the classifier says:" : `If layer ${layer} were the last, the classifier would say:`;
   [...part("lens-list").children].forEach((row, place) => {
     const [label, probability] = explained.lens[layer][place];
     row.style.setProperty("--share", probability);
@@ -180,7 +190,6 @@ function showLens(layer) {
 // ---- the sheet of layers × heads
 
 function drawSheet(maps) {
-  const rows = maps.columns.length, columns = explained.layers;
   showCells(maps);
   const ratio = window.devicePixelRatio || 1, cells = part("cells"), first = cells.querySelector("button");
   const [width, height] = [Math.round(cells.clientWidth * ratio), Math.round(cells.clientHeight * ratio)];
@@ -212,7 +221,7 @@ function showCells(maps) {
   remember("cells", [explained.layers, explained.grid, ...maps.columns].join("|"), () => {
     const rows = maps.columns.flatMap((name, row) => {
       const head = typeof name === "number" ? `head ${name}` : name;
-      const title = make("span", { className: "row-name", textContent: head });
+      const title = make("span", { className: "row-name", textContent: head, title: head });
       const buttons = Array.from({ length: explained.layers }, (_, layer) =>
         make("button", { type: "button", title: `Layer ${layer}, ${head}`, ariaLabel: `Layer ${layer}, ${head}`, onclick: () => pick(layer, row) }, { row, layer }));
       return [title, ...buttons];
@@ -255,7 +264,7 @@ function announce() {
   clearTimeout(speech);
   speech = setTimeout(() => {
     if (!explained) return;
-    const top = part("high").textContent;
-    part("spoken").textContent = `${part("title").textContent}. Highest value ${top}. ${hovered === null ? "" : part("patch-text").textContent}`;
+    const highest = stack() ? `Highest value ${part("high").textContent}.` : "Working this map out.";
+    part("spoken").textContent = `${titleText()}. ${highest} ${hovered === null ? "" : part("patch-text").textContent}`;
   }, 400);
 }

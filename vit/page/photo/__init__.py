@@ -12,6 +12,7 @@ from typing import Any
 
 import gradio as gr
 from gradio.data_classes import FileData
+from gradio.processing_utils import save_file_to_cache
 from PIL import Image
 
 HERE = Path(__file__).parent
@@ -39,7 +40,10 @@ class PhotoBox(gr.HTML):
         return None if payload is None else payload.path
 
     def postprocess(self, value: str | None) -> Any:
-        return None if value is None else FileData(path=value, orig_name=Path(value).name)
+        if value is None:
+            return None
+        kept = save_file_to_cache(value, self.GRADIO_CACHE)  # which the page may read, unlike the folder of examples
+        return FileData(path=kept, orig_name=Path(value).name)
 
     def api_info(self) -> dict[str, Any]:
         return FileData.model_json_schema()
@@ -65,5 +69,5 @@ def _button(photo: Path) -> str:
     title = name.replace("_", " ")
     return (
         f'<button type="button" data-name="{name}" title="{title}">'
-        f'<img alt="{title}" src="data:image/jpeg;base64,{data}"></button>'
+        f'<img alt="{title}" draggable="false" src="data:image/jpeg;base64,{data}"></button>'
     )

@@ -3,15 +3,20 @@
 const part = (name) => element.querySelector(`[data-part="${name}"]`);
 const say = (text) => { part("said").textContent = text; };
 
+let latest = 0; // the last photo wins, however long it takes to send
+
 async function send(file) {
+  const mine = ++latest;
   if (!file) return say("That was no file: save the photo first, then drop or choose it.");
   say("Sending …");
   try {
     const { path, url } = await upload(file);
-    props.value = { path, url, orig_name: file.name, size: file.size, mime_type: file.type, meta: { _type: "gradio.FileData" } };
+    if (mine !== latest) return;
+    // The number makes it a change, even if the same photo is sent again.
+    props.value = { path, url: `${url}#${mine}`, orig_name: file.name, size: file.size, mime_type: file.type, meta: { _type: "gradio.FileData" } };
     say("");
   } catch (error) {
-    say(`The photo could not be sent: ${error.message}`);
+    if (mine === latest) say(`The photo could not be sent: ${error.message}`);
   }
 }
 
@@ -34,7 +39,7 @@ window.addEventListener("drop", (event) => {
   send(event.dataTransfer.files[0]);
 });
 window.addEventListener("paste", (event) => {
-  if (event.target.matches?.("input[type=text], textarea")) return;
+  if (!event.clipboardData.files.length && event.target.matches?.("input, textarea")) return; // text for that field
   send(event.clipboardData.files[0]);
 });
 
@@ -78,5 +83,8 @@ part("take").addEventListener("click", () => {
 
 element.querySelector(".examples").addEventListener("click", (event) => {
   const button = event.target.closest("button");
-  if (button) trigger("pick", { name: button.dataset.name });
+  if (!button) return;
+  latest++;
+  say("");
+  trigger("pick", { name: button.dataset.name });
 });
