@@ -14,6 +14,8 @@ import gradio as gr
 from gradio.data_classes import FileData
 from PIL import Image
 
+from ...photo_files import Upload
+
 HERE = Path(__file__).parent
 SIDE = 144  # pixels of an example's longer side: twice what is shown, for fine screens
 
@@ -35,8 +37,8 @@ class PhotoBox(gr.HTML):
             **options,
         )
 
-    def preprocess(self, payload: Any) -> str | None:
-        return None if payload is None else payload.path
+    def preprocess(self, payload: Any) -> Upload | None:
+        return None if payload is None else Upload(payload.path)
 
     def postprocess(self, value: str | None) -> Any:
         return None if value is None else FileData(path=value, orig_name=Path(value).name)
