@@ -15,6 +15,10 @@ import vit
 from vit.checkpoints import DEFAULT
 from vit.hub import quiet_hub
 from vit.memory import keep_freed_memory
+
+if __name__ == "__main__":
+    keep_freed_memory()  # before gradio starts a thread: each would keep memory of its own
+
 from vit.page import LAUNCH, Models, build
 from vit.zero_gpu import device
 
@@ -53,7 +57,6 @@ def main() -> None:
     options = parser.parse_args()
     if options.mcp and find_spec("mcp") is None:
         sys.exit("app.py: --mcp needs one more package: run pip install 'gradio[mcp]'.")
-    keep_freed_memory()
     quiet_hub()
     try:
         with socket.socket() as listener:  # before the model: a port in use is soon told

@@ -9,10 +9,12 @@ import torch
 import torchvision
 import transformers
 from peers import DEIT_PROCESSOR, DINO_PROCESSOR, DINOV2_PROCESSOR, VIT_PROCESSOR, from_torchvision, vit_config
-from PIL import Image
+from PIL import Image, ImageOps
+from torchvision.transforms.v2.functional import pil_to_tensor
 
 import vit
-from vit.images import open_photo
+from vit import images, photo_files
+from vit.photo_files import Upload, open_photo
 
 # As on the Hub: google/vit-base-patch16-224, facebook/deit-base-*, facebook/dino-vits16, facebook/dinov2-base.
 PROCESSORS = {
@@ -202,8 +204,104 @@ def test_an_unknown_interpolation():
         vit.Preprocessing(224, interpolation="random")
 
 
-def test_a_photo_with_too_many_pixels_is_not_opened(tmp_path, monkeypatch):
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
-    Image.new("L", (100, 100)).save(tmp_path / "huge.png")
-    with pytest.raises(vit.PhotoError, match=r"'huge.png' has too many pixels to open safely: make it smaller"):
-        open_photo(tmp_path / "huge.png")
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "AVIF"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_every_way_to_hold_a_camera(kind, orientation, photos, tmp_path):
+    exif = Image.Exif()
+    exif[0x010F] = "a camera"
+    exif[0x0112] = orientation
+    photos[0].save(tmp_path / "photo", kind, exif=exif)
+    opened = open_photo(tmp_path / "photo")
+    assert np.array_equal(opened, ImageOps.exif_transpose(Image.open(tmp_path / "photo")))
+    assert np.array_equal(open_photo(opened), opened)  # and not once more
+
+
+@pytest.mark.parametrize(
+    "kind, mode, options",
+    [
+        ("JPEG", "RGB", dict(quality=95, subsampling=0, icc_profile=b"profile", comment=b"comment")),
+        ("JPEG", "RGB", dict(progressive=True, xmp=b"<x/>")),
+        ("JPEG", "L", {}),
+        ("JPEG", "CMYK", {}),
+        ("MPO", "RGB", {}),
+        ("PNG", "RGB", dict(icc_profile=b"profile")),
+        ("PNG", "P", {}),
+        ("PNG", "1", {}),
+        ("WEBP", "RGB", dict(icc_profile=b"profile")),
+    ],
+)
+def test_what_is_left_out_of_a_file_does_not_change_its_pixels(kind, mode, options, photos, tmp_path):
+    photos[0].convert(mode).save(tmp_path / "photo", kind, **options)
+    assert np.array_equal(open_photo(tmp_path / "photo"), Image.open(tmp_path / "photo").convert("RGB"))
+
+
+@pytest.mark.parametrize("mode", ["LA", "RGBA", "PA"])
+def test_in_bands_as_in_one(mode, photos):
+    photo = photos[0].resize((1000, 3000))
+    photo.putalpha(Image.linear_gradient("L").resize(photo.size))
+    photo = photo.convert("LA").convert(mode) if mode == "PA" else photo.convert(mode)
+    whole = Image.alpha_composite(Image.new("RGBA", photo.size, "white"), photo.convert("RGBA")).convert("RGB")
+    assert np.array_equal(open_photo(photo), whole)
+
+
+def test_a_photo_that_is_upright_and_rgb_is_not_copied(photos):
+    assert open_photo(photos[0]) is photos[0]
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+@pytest.mark.parametrize("most, size", [(451 * 300, (451, 300)), (451 * 300 - 1, (226, 150)), (9000, (113, 75))])
+def test_a_jpeg_that_is_too_large_is_read_smaller(most, size, progressive, photos, tmp_path, monkeypatch):
+    photos[0].save(tmp_path / "large.jpg", quality=95, progressive=progressive)
+    whole = open_photo(tmp_path / "large.jpg")
+    monkeypatch.setattr(photo_files, "LARGEST", most)
+    reduced = open_photo(tmp_path / "large.jpg")
+    assert reduced.size == size
+    how = vit.Preprocessing((64, 64))
+    assert np.abs(np.asarray(how.view(reduced), float) - np.asarray(how.view(whole), float)).mean() < 2
+
+
+def test_the_coefficients_of_a_progressive_jpeg_count(photos, tmp_path, monkeypatch):
+    photos[0].save(tmp_path / "baseline.jpg", subsampling=0)
+    photos[0].save(tmp_path / "progressive.jpg", subsampling=0, progressive=True)
+    monkeypatch.setattr(photo_files, "MEMORY", 451 * 300 * 8)  # 6 bytes of coefficients and 4 of each pixel
+    assert open_photo(tmp_path / "baseline.jpg").size == (451, 300)
+    assert open_photo(tmp_path / "progressive.jpg").size == (226, 150)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "WEBP", "TIFF"])
+def test_another_photo_that_is_too_large_is_not_opened(kind, photos, tmp_path, monkeypatch):
+    monkeypatch.setattr(photo_files, "LARGEST", 100_000)
+    monkeypatch.setattr(photo_files, "LARGEST_OF", {})
+    photos[0].resize((1500, 1000)).save(tmp_path / "huge", kind)
+    with pytest.raises(
+        vit.PhotoError, match="'huge' has 1,500 × 1,000 pixels, more than can be opened safely: make it"
+    ):
+        open_photo(tmp_path / "huge")
+
+
+def test_an_upload_is_opened_alike(photos, tmp_path):
+    for kind in ("JPEG", "TIFF"):
+        photos[0].save(tmp_path / "photo", kind)
+        assert np.array_equal(open_photo(Upload(tmp_path / "photo")), open_photo(tmp_path / "photo"))
+
+
+def test_an_upload_gets_a_sentence_without_the_servers_path(photos, tmp_path, monkeypatch):
+    (tmp_path / "text.tif").write_text("hello")
+    photos[0].save(tmp_path / "large.png")
+    monkeypatch.setattr(photo_files, "MOST_BYTES", 1 << 17)
+    said = {
+        "text.tif": "'text.tif' is not a photo that can be read: save it as JPEG, PNG or WebP.",
+        "missing.jpg": "'missing.jpg' is no longer there: choose it again.",
+        "large.png": "'large.png' is larger than 0 MB: make it smaller.",
+    }
+    for name, sentence in said.items():
+        with pytest.raises(vit.PhotoError) as error:
+            open_photo(Upload(tmp_path / name))
+        assert str(error.value) == sentence
+
+
+def test_the_tensor_in_bands_is_torchvisions(photos):
+    photo = photos[0].resize((1300, 2100))
+    expected = pil_to_tensor(photo)
+    found = images._tensor(photo)
+    assert torch.equal(found, expected) and found.stride() == expected.stride()

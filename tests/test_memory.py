@@ -26,3 +26,23 @@ def page_faults(how: str) -> int:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs glibc")
 def test_freed_memory_is_not_asked_of_the_system_again():
     assert page_faults("keep") < page_faults("leave") / 5
+
+
+GIVE_BACK = """
+import torch
+from vit.memory import MEGABYTE, give_back, keep_freed_memory
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 // MEGABYTE
+keep_freed_memory()
+blocks = [torch.ones(4, MEGABYTE) for _ in range(20)]
+del blocks
+before = resident()
+give_back()
+print(before - resident())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs glibc")
+def test_what_was_kept_can_be_given_back():
+    done = subprocess.run([sys.executable, "-c", GIVE_BACK], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 250  # of 320 MB

@@ -19,10 +19,10 @@ from safetensors.numpy import load, load_file
 
 import app
 import vit
-from vit.images import open_photo
 from vit.page import Models, build
 from vit.page.explorer import SCRIPTS, packing
 from vit.page.models import KNOWN
+from vit.photo_files import open_photo
 
 CAT = SKIMAGE / "chelsea.png"
 

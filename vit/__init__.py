@@ -5,8 +5,9 @@ from .classifier import Classifier
 from .config import ViTConfig
 from .explanation import Explanation
 from .hub import HubError
-from .images import PhotoError, Preprocessing
+from .images import Preprocessing
 from .model import Recording, ViT
+from .photo_files import PhotoError
 from .refusals import NotAPlainViT
 
 __all__ = [

@@ -14,9 +14,9 @@ from .checkpoints import DEFAULT, load
 from .config import VARIANTS, ViTConfig
 from .finetune import command as finetune
 from .hub import HubError, quiet_hub
-from .images import PhotoError
 from .maps import Heads
 from .memory import keep_freed_memory
+from .photo_files import PhotoError
 
 MODEL_HELP = "a folder, a file of weights, or a Hub id such as google/vit-base-patch16-224"
 SENTENCES = (HubError, ValueError)  # CheckpointError, PhotoError, CannotTell and wrong settings are ValueErrors

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from . import maps
 from .explanation import CannotTell, Explanation, Gradients
-from .images import Photo, Preprocessing, open_photo
+from .images import Preprocessing
 from .model import ViT
+from .photo_files import Photo, open_photo
 
 
 @dataclass(frozen=True)

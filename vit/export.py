@@ -17,8 +17,8 @@ from . import drawing, maps
 from .classifier import Classifier
 from .explanation import CannotTell, Explanation
 from .faithfulness import deletion, insertion, random_map
-from .images import Photo, open_photo
 from .maps import Heads
+from .photo_files import Photo, open_photo
 
 # What is written, and what to say of it: each where the checkpoint can give it.
 SOURCES = {

@@ -3,62 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as transforms
 
-Photo = str | Path | Image.Image
+from .photo_files import Photo, PhotoError, bands, open_photo
+
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
-MOST_PIXELS = 50_000_000  # of a photo after resizing: a strip one pixel wide would become a giant
-
-
-class PhotoError(ValueError):
-    """A photo that cannot be used, in a sentence for the person who chose it."""
-
-
-def open_photo(photo: Photo) -> Image.Image:
-    """The photo, upright and in RGB; what is transparent lies on white."""
-    if not isinstance(photo, Image.Image):
-        photo = _read(photo)
-    if 0 in photo.size:
-        raise PhotoError("The photo has no pixels: choose another.")
-    try:
-        photo = ImageOps.exif_transpose(photo)
-        if photo.mode[0] in "IF":  # more than 8 bits: Pillow would clip them
-            photo = photo.convert("F")
-            highest = photo.getextrema()[1]
-            scale = 255 if highest <= 1 else 1 / 256 if highest > 255 else 1
-            photo = photo.point(lambda value: value * scale).convert("L")
-        if photo.has_transparency_data:
-            photo = photo.convert("RGBA")
-            white = Image.new("RGBA", photo.size, "white")
-            photo = Image.alpha_composite(white, photo)
-        return photo.convert("RGB")
-    except Exception as error:  # Pillow's decoders raise anything
-        raise PhotoError("The photo ends too early or is damaged: save it again, or choose another.") from error
-
-
-def _read(name: str | Path) -> Image.Image:
-    path = Path(name)
-    try:
-        with Image.open(path) as photo:
-            photo.load()
-            return photo
-    except FileNotFoundError:
-        raise PhotoError(f"There is no photo {str(path)!r}: check the path.") from None
-    except IsADirectoryError:
-        raise PhotoError(f"{str(path)!r} is a folder: name the photos in it, as in {str(path / '*.jpg')!r}.") from None
-    except UnidentifiedImageError:
-        raise PhotoError(f"{path.name!r} is not a photo that can be read: save it as JPEG, PNG or WebP.") from None
-    except Image.DecompressionBombError:
-        raise PhotoError(f"{path.name!r} has too many pixels to open safely: make it smaller.") from None
-    except Exception as error:  # Pillow's decoders raise anything
-        raise PhotoError(f"{path.name!r} could not be read, it may be damaged ({error}): choose another.") from error
+MOST_PIXELS = 16_000_000  # of a photo while it is resized, first in width: a strip would become a giant
 
 
 @dataclass(frozen=True)
@@ -94,17 +50,18 @@ class Preprocessing:
 
     def view(self, photo: Photo) -> Image.Image:
         """What the model sees of the photo, as a picture."""
-        photo = open_photo(photo)
-        height, width = self._resized(photo.size)
-        if height * width > MOST_PIXELS:
-            raise PhotoError(f"The photo, {photo.width} × {photo.height} pixels, is too long and thin: crop it first.")
+        whole = open_photo(photo)
+        height, width = self._resized(whole.size)
+        if width * max(height, whole.height) > MOST_PIXELS:
+            raise PhotoError(f"The photo, {whole.width} × {whole.height} pixels, is too long and thin: crop it first.")
         method = InterpolationMode(self.interpolation)
+        resized: Image.Image
         if self.rounding == "transformers" and method != InterpolationMode.LANCZOS:  # which tensors cannot do
-            photo = transforms.to_pil_image(transforms.resize(transforms.pil_to_tensor(photo), [height, width], method))
+            resized = transforms.to_pil_image(transforms.resize(_tensor(whole), [height, width], method))
         else:
-            photo = transforms.resize(photo, [height, width], method)
+            resized = transforms.resize(whole, [height, width], method)
         left, top, crop_width, crop_height = self._crop(width, height)
-        return photo.crop((left, top, left + crop_width, top + crop_height))  # black where it reaches beyond
+        return resized.crop((left, top, left + crop_width, top + crop_height))  # black where it reaches beyond
 
     def box(self, size: tuple[int, int]) -> tuple[float, float, float, float]:
         """The part of a photo of `size` (width, height) that the model sees: left, top, right, bottom.
@@ -143,3 +100,11 @@ class Preprocessing:
         if width <= height:
             return int(self.resize * height / width), self.resize
         return self.resize, int(self.resize * width / height)
+
+
+def _tensor(photo: Image.Image) -> Tensor:
+    """As torchvision's pil_to_tensor, which holds two more copies meanwhile."""
+    pixels = torch.empty(photo.height, photo.width, 3, dtype=torch.uint8)
+    for top, band in bands(photo):
+        pixels[top : top + band.height] = transforms.pil_to_tensor(band).permute(1, 2, 0)
+    return pixels.permute(2, 0, 1)

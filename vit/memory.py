@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from contextlib import suppress
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # from malloc.h
 MEGABYTE = 1 << 20
@@ -26,3 +27,9 @@ def keep_freed_memory() -> bool:
         return False
     settings = {M_MMAP_THRESHOLD: 64 * MEGABYTE, M_TRIM_THRESHOLD: 512 * MEGABYTE, M_ARENA_MAX: 1}
     return all(mallopt(name, value) == 1 for name, value in settings.items())
+
+
+def give_back() -> None:
+    """Return to the system what was kept, before memory is needed elsewhere."""
+    with suppress(OSError, AttributeError):  # without glibc
+        ctypes.CDLL(None).malloc_trim(0)

@@ -15,8 +15,8 @@ from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 import vit
-from vit.images import open_photo
 from vit.page import LAUNCH
+from vit.photo_files import open_photo
 
 FLAGS = [
     "--no-sandbox",

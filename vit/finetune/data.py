@@ -14,7 +14,7 @@ from PIL import Image
 from torchvision.datasets import Food101
 
 from ..hub import HubError, first_line
-from ..images import open_photo
+from ..photo_files import open_photo
 
 TRAIN = ("train", "training")
 TEST = ("test", "testing", "val", "valid", "validation")

@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms.v2 import MixUp
 from tqdm import tqdm
 
-from ..images import PhotoError
+from ..photo_files import PhotoError
 from .data import Photos
 from .recipe import GROUP, Augmentation, Recipe, schedule, seed_of
 
@@ -321,7 +321,7 @@ def _readable(parts: DataLoader[tuple[Tensor, Tensor | int]]) -> Iterator[tuple[
     try:
         yield from parts
     except PhotoError as error:
-        reason = str(error).strip().splitlines()[-1].removeprefix("vit.images.PhotoError: ")
+        reason = str(error).strip().splitlines()[-1].removeprefix("vit.photo_files.PhotoError: ")
         raise ValueError(f"A photo can no longer be read ({reason}): put it back, and go on with --resume.") from error
 
 

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from tqdm import tqdm
 
-from ..images import PhotoError, Preprocessing
+from ..images import Preprocessing
+from ..photo_files import PhotoError
 from .data import Photos
 from .training import deaf, out_of_memory
 

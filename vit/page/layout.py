@@ -11,7 +11,7 @@ from gradio.data_classes import FileData
 
 from ..classifier import Classifier
 from ..export import Options
-from ..images import PhotoError
+from ..photo_files import PhotoError
 from ..zero_gpu import device, gpu
 from . import work
 from .explorer import Answer, Answers, Explorer, ExplorerFiles

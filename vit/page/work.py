@@ -16,7 +16,7 @@ from ..checkpoints import CheckpointError
 from ..classifier import Classifier
 from ..explanation import CannotTell
 from ..hub import HubError
-from ..images import PhotoError, open_photo
+from ..photo_files import PhotoError, open_photo
 from .explorer import ExplorerFiles
 from .explorer.packing import best, pack, pack_patch, pack_relevance, pack_rollout
 

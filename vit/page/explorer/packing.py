@@ -100,8 +100,8 @@ def _looks(explanation: Explanation, token: int) -> dict[str, Tensor]:
 
 
 def _jpeg(photo: Image.Image) -> bytes:
-    shown = photo.copy()
-    shown.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+    scale = min(1, LONGEST_SIDE / max(photo.size))
+    shown = photo.resize([max(1, round(side * scale)) for side in photo.size], reducing_gap=2)
     content = io.BytesIO()
     shown.save(content, "JPEG", quality=90)
     return content.getvalue()

@@ -15,6 +15,8 @@ from gradio.data_classes import FileData
 from gradio.processing_utils import save_file_to_cache
 from PIL import Image
 
+from ...photo_files import Upload
+
 HERE = Path(__file__).parent
 SIDE = 144  # pixels of an example's longer side: twice what is shown, for fine screens
 
@@ -36,8 +38,8 @@ class PhotoBox(gr.HTML):
             **options,
         )
 
-    def preprocess(self, payload: Any) -> str | None:
-        return None if payload is None else payload.path
+    def preprocess(self, payload: Any) -> Upload | None:
+        return None if payload is None else Upload(payload.path)
 
     def postprocess(self, value: str | None) -> Any:
         if value is None:
