@@ -24,7 +24,12 @@ class Served(NamedTuple):
 
 @contextmanager
 def app_process(
-    *options: str, folder: Path = ROOT, python: str | Path = sys.executable, port: int = 0, **environment: str
+    *options: str,
+    folder: Path = ROOT,
+    script: str | Path = "app.py",
+    python: str | Path = sys.executable,
+    port: int = 0,
+    **environment: str,
 ) -> Iterator[Served]:
     """`python app.py` in a folder, on a free port or a given one, until it answers; ended with the `with`."""
     with socket.socket() as free:
@@ -32,7 +37,7 @@ def app_process(
         free.bind(("127.0.0.1", port))
         port = free.getsockname()[1]
     process = subprocess.Popen(
-        [str(python), "app.py", "--port", str(port), *options], cwd=folder, env={**os.environ, **environment}
+        [str(python), str(script), "--port", str(port), *options], cwd=folder, env={**os.environ, **environment}
     )
     url = f"http://127.0.0.1:{port}"
     try:

@@ -1,5 +1,6 @@
 """Every control of the explorer changes what is drawn, to what `vit` computes without the page."""
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -129,7 +130,8 @@ def test_hovering_names_the_patch_and_its_share(visitor):
         words = visitor.text("patch-text")
         assert words.startswith(f"Patch {patch} (row {patch // 14}, column {patch % 14}): ")
         assert float(words.split(": ")[1].split()[0]) == pytest.approx(100 * found[patch].item(), rel=1e-2)
-        assert (f"the {rank}" in words or rank == 1) and "of 196" in words
+        place = re.search(r"the (?:(\d+)(?:st|nd|rd|th) )?highest of 196\.$", words)
+        assert int(place[1] or 1) == rank
     enlarged, (left, top, right, bottom) = visitor.canvas("patch"), visitor.box(*visitor.photo.size)
     x, y = left + (right - left) * 13 / 14, top + (bottom - top) * 13 / 14
     cut = visitor.photo.crop((round(x), round(y), round(right), round(bottom))).resize((112, 112))
@@ -160,6 +162,9 @@ def test_outliers_are_marked_and_left_out(visitor):
     assert f"{flagged[11].sum()}, {100 * share:.3g} % together" in visitor.text("outliers")
     visitor.check("leaveOut")
     assert close(visitor.patches(), drawing.heat(maps.leave_out(e.class_attention(), flagged)[11]))
+    visitor.hover(int(flagged[11].flatten().nonzero()[0]))
+    assert "left out as an outlier" in visitor.text("patch-text")
+    visitor.away()
     visitor.choose("map", "rollout")
     assert close(visitor.patches(), drawing.heat(maps.leave_out(e.rollout(), flagged)[11]))
 

@@ -55,6 +55,7 @@ class Visitor:
         return self.page.locator(f'[data-part="{name}"]')
 
     def text(self, name: str) -> str:
+        self.settle()
         return self.part(name).text_content() or ""
 
     def drop(self, photo: Path) -> None:

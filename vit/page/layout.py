@@ -11,7 +11,7 @@ from gradio.data_classes import FileData
 
 from ..classifier import Classifier
 from ..export import Options
-from ..photo_files import PhotoError
+from ..photo_files import PhotoError, Upload
 from ..zero_gpu import device, gpu
 from . import work
 from .explorer import Answer, Answers, Explorer, ExplorerFiles
@@ -77,8 +77,8 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
             yield gr.skip()
             return
         with sentences():
-            example = known.get(digest(_here(photo)))
-            yield from work.explain(classifier(model), photo, example, explorer.keep, models.turn)
+            path = _here(photo)
+            yield from work.explain(classifier(model), path, known.get(digest(path)), explorer.keep, models.turn)
 
     @gpu
     def look(photo: str, model: str, patch: int) -> FileData:
@@ -174,12 +174,12 @@ def _title(model: str) -> str:
     return f"Model: {model}"
 
 
-def _here(photo: str | None) -> str:
+def _here(photo: str | None) -> Upload:
     if photo is None:
         raise PhotoError("There is no photo: choose one first.")
     if not Path(photo).exists():
         raise PhotoError("The photo is no longer kept here: choose it again.")
-    return photo
+    return Upload(photo)
 
 
 def _answer(event: gr.EventData, **makers: Callable[[], FileData]) -> Answer:
