@@ -10,6 +10,7 @@ import gradio as gr
 from gradio.data_classes import FileData
 
 from ..classifier import Classifier
+from ..explanation import Explanation
 from ..export import Options
 from ..photo_files import PhotoError, Upload
 from ..zero_gpu import device, gpu
@@ -63,8 +64,8 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
                 return dict(reversed(found.predict(_here(photo))))
 
     @gpu
-    def explain(photo: str | None, model: str) -> Iterator[Any]:
-        """What the model looks at in a photo: its attention, then rollout, then relevance for the likeliest classes.
+    def explain(photo: str | None, model: str) -> ExplorerFiles:
+        """What the model looks at in a photo: its attention, rollout, and relevance for the likeliest classes.
 
         Args:
             photo: the photo, a file of any common format
@@ -73,12 +74,25 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
         Returns:
             files in the safetensors format: attention = scale × share², by layer, head and token
         """
-        if photo is None:
-            yield gr.skip()
-            return
         with sentences():
-            path = _here(photo)
-            yield from work.explain(classifier(model), path, known.get(digest(path)), explorer.keep, models.turn)
+            explanation, files = attend(photo, model)
+            files.maps.extend(work.maps(explanation, explorer.keep, models.turn))
+            return files
+
+    def attend(photo: str | None, model: str) -> tuple[Explanation, ExplorerFiles]:
+        path, found = _here(photo), classifier(model)
+        with models.turn:
+            return work.attention(found, path, known.get(digest(path)), explorer.keep)
+
+    @gpu
+    def show(photo: str | None, model: str) -> Any:
+        with sentences():
+            return gr.skip() if photo is None else attend(photo, model)[1]
+
+    @gpu
+    def find_maps(photo: str, model: str) -> Iterator[FileData]:
+        with sentences():
+            yield from work.maps(attend(photo, model)[0], explorer.keep, models.turn)
 
     @gpu
     def look(photo: str, model: str, patch: int) -> FileData:
@@ -94,12 +108,18 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
             with models.turn:
                 return work.arrays(found, _here(photo), options, explorer.keep)
 
+    def ask_maps(files: ExplorerFiles, event: gr.EventData) -> Iterator[Answer]:
+        answer = Answer(asked=dict(event._data))
+        for file in find_maps(files.photo.path, files.model):
+            answer.maps.append(file)
+            yield answer
+
     def ask_patch(files: ExplorerFiles, event: gr.EventData) -> Answer:
-        return _answer(event, patch=lambda: look(files.photo.path, files.model, event.patch))
+        return _answer(event, "patch", lambda: look(files.photo.path, files.model, event.patch))
 
     def save_arrays(files: ExplorerFiles, event: gr.EventData) -> Answer:
         options = Options(label=event.label, against=event.against, heads=event.heads, patch=event.patch)
-        return _answer(event, arrays=lambda: arrays(files.photo.path, files.model, options))
+        return _answer(event, "arrays", lambda: arrays(files.photo.path, files.model, options))
 
     def put_back(files: ExplorerFiles | None) -> Any:
         """After a photo that could not be explained, the one that is shown."""
@@ -146,10 +166,11 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
         button.click(explain, [photo, chosen], explorer, api_name="explain", **runs)
         # The model that is there, not one that is still being fetched. One event for both: the last change counts.
         changed: Any = [photo.change, current.change]
-        shown = gr.on(changed, explain, [photo, current], explorer, trigger_mode="always_last", **runs, **private)
+        shown = gr.on(changed, show, [photo, current], explorer, trigger_mode="always_last", **runs, **private)
         shown.failure(put_back, explorer, photo, queue=False, **private)
         photo.pick(pick, None, photo, queue=False, **private)
-        for event, answer in ((explorer.ask_patch, ask_patch), (explorer.save_arrays, save_arrays)):
+        asks = ((explorer.ask_maps, ask_maps), (explorer.ask_patch, ask_patch), (explorer.save_arrays, save_arrays))
+        for event, answer in asks:
             event(answer, explorer, answers, trigger_mode="always_last", **runs, **private)
         choice = [chosen, current, accordion]
         loads: dict[str, Any] = dict(concurrency_id="load", show_progress_on=chosen, **private)
@@ -182,11 +203,11 @@ def _here(photo: str | None) -> Upload:
     return Upload(photo)
 
 
-def _answer(event: gr.EventData, **makers: Callable[[], FileData]) -> Answer:
+def _answer(event: gr.EventData, name: str, make: Callable[[], FileData]) -> Answer:
     """The answer, or with a sentence none: the explorer must hear of that, too."""
     asked = dict(event._data)
     try:
-        return Answer(asked=asked, **{name: make() for name, make in makers.items()})
+        return Answer.model_validate({"asked": asked, name: make()})
     except gr.Error as error:
         gr.Warning(error.message)
         return Answer(asked=asked)

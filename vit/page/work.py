@@ -14,7 +14,7 @@ from gradio.data_classes import FileData
 from .. import export
 from ..checkpoints import CheckpointError
 from ..classifier import Classifier
-from ..explanation import CannotTell
+from ..explanation import CannotTell, Explanation
 from ..hub import HubError
 from ..photo_files import PhotoError, open_photo
 from .explorer import ExplorerFiles
@@ -36,28 +36,29 @@ def sentences() -> Iterator[None]:
         raise gr.Error("Something went wrong here: try again, or try another photo.") from error
 
 
-def explain(classifier: Classifier, photo: str, example: str | None, keep: Keep, turn: Lock) -> Iterator[ExplorerFiles]:
-    """The attention at once, then rollout, then the relevance of one likely class after another.
+def attention(classifier: Classifier, photo: str, example: str | None, keep: Keep) -> tuple[Explanation, ExplorerFiles]:
+    """What is looked at first: predictions and attention."""
+    picture = open_photo(photo)
+    explanation = classifier.explain(picture)
+    content = pack(picture, Path(photo).stem, example, classifier, explanation)
+    files = ExplorerFiles(
+        photo=FileData(path=photo), model=classifier.name, explanation=keep(content, "explanation.safetensors")
+    )
+    return explanation, files
+
+
+def maps(explanation: Explanation, keep: Keep, turn: Lock) -> Iterator[FileData]:
+    """Rollout, then the relevance of one likely class after another.
 
     The turn is given up in between: the next visitor need not wait for all of it.
     """
     with turn:
-        picture = open_photo(photo)
-        explanation = classifier.explain(picture)
-        content = pack(picture, Path(photo).stem, example, classifier, explanation)
-    files = ExplorerFiles(
-        photo=FileData(path=photo), model=classifier.name, explanation=keep(content, "explanation.safetensors")
-    )
-    yield files
-    with turn:
         content = pack_rollout(explanation)
-    files.maps.append(keep(content, "rollout.safetensors"))
-    yield files
+    yield keep(content, "rollout.safetensors")
     for rank in range(len(best(explanation))):
         with turn:
             content = pack_relevance(explanation, rank)
-        files.maps.append(keep(content, f"relevance-{rank}.safetensors"))
-        yield files
+        yield keep(content, f"relevance-{rank}.safetensors")
 
 
 def patch(classifier: Classifier, photo: str, patch: int, keep: Keep) -> FileData:

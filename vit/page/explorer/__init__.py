@@ -20,19 +20,20 @@ class ExplorerFiles(GradioModel):
     photo: FileData  # what is explained, and by which model: a pinned patch or the arrays are asked of these
     model: str
     explanation: FileData
-    maps: list[FileData] = Field(default_factory=list)  # rollout and relevances, as they are worked out
+    maps: list[FileData] = Field(default_factory=list)  # rollout and relevances; the page asks for them by and by
 
 
 class Answer(GradioModel):
     """What the explorer asked for; nothing where that failed."""
 
     asked: dict[str, Any]  # the question, so that an answer which comes too late is known
+    maps: list[FileData] = Field(default_factory=list)
     patch: FileData | None = None  # the looks of a patch
     arrays: FileData | None = None  # an .npz to hand to the visitor
 
 
 class Explorer(gr.HTML):
-    """Shows `ExplorerFiles`. Events: `ask_patch` (patch), `save_arrays` (label, against, heads, patch)."""
+    """Shows `ExplorerFiles`. Events: `ask_maps`, `ask_patch` (patch), `save_arrays` (label, against, heads, patch)."""
 
     data_model = ExplorerFiles
 

@@ -101,7 +101,7 @@ function setSaving(number) {
 }
 
 function saveArrays() {
-  if (saving !== null || latest.url !== explained.url) return;
+  if (saving !== null || latest !== explained.url) return;
   const { map, chosen, against, head } = view;
   setSaving(++questions);
   trigger("save_arrays", {

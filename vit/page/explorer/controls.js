@@ -81,8 +81,8 @@ function pin(patch) {
 
 // Where the attention is too large to come whole, the look of a pinned patch is asked from the server.
 function ask() {
-  if (explained.whole || !isPinned() || explained.asked.has(view.token) || latest.url !== explained.url) return;
-  trigger("ask_patch", { explanation: explained.url, patch: view.token - explained.prefix.length });
+  if (explained.whole || !isPinned() || explained.asked.has(view.token) || latest !== explained.url) return;
+  trigger("ask_patch", { explanation: explained.url, token: view.token, patch: view.token - explained.prefix.length });
 }
 
 function goBack() {

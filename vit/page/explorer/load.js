@@ -2,26 +2,16 @@
 
 const root = element.querySelector(".explorer");
 const seen = new Set(); // addresses of the files that were read
-let latest = { url: null, opened: null }; // the explanation that is wanted, and the promise of it
+let latest = null; // the address of the explanation that is wanted
 
 async function load() {
-  const value = props.value;
-  if (!value?.explanation) return;
-  const url = value.explanation.url;
+  const url = props.value?.explanation?.url;
+  if (!url || latest === url) return;
+  latest = url;
   try {
-    if (latest.url !== url) latest = { url, opened: open(url) };
-    await latest.opened;
-    for (const file of value.maps ?? []) {
-      if (explained?.url !== url || seen.has(file.url)) continue;
-      seen.add(file.url);
-      const { tensors } = await readFile(file.url);
-      if (explained.url !== url) return;
-      Object.assign(explained.maps, tensors);
-      root.dataset.maps = Object.keys(explained.maps).length;
-      change();
-    }
+    await open(url);
   } catch (error) {
-    if (latest.url === url) fail(`The map could not be fetched (${error.message}): try again.`);
+    if (latest === url) fail(`The map could not be fetched (${error.message}): try again.`);
   }
 }
 
@@ -29,18 +19,33 @@ function fail(text) {
   part("failed").textContent = text;
 }
 
-// The server's answer to `ask` or `saveArrays`, for the photo that was shown then.
-async function receive({ asked, patch, arrays }) {
+// The server's answer to a question, which may be about a photo that is no longer shown.
+async function receive({ asked, maps, patch, arrays }) {
   if (asked.number === saving) setSaving(null);
   if (arrays) download(arrays.url, arrays.orig_name);
-  if (asked.explanation !== explained?.url || "heads" in asked) return;
-  const token = explained.prefix.length + asked.patch;
   try {
-    if (patch) explained.asked.set(token, (await readFile(patch.url)).tensors);
+    for (const file of maps ?? []) await receiveMap(file, asked.explanation);
+    if ("token" in asked) await receivePatch(patch, asked);
   } catch (error) {
-    fail(`The patch could not be fetched (${error.message}): try again.`);
+    fail(`A map could not be fetched (${error.message}): try again.`);
   }
-  if (!explained.asked.has(token) && view.token === token) view.token = firstToken();
+}
+
+async function receiveMap({ url }, explanation) {
+  if (explained?.url !== explanation || seen.has(url)) return;
+  seen.add(url);
+  const { tensors } = await readFile(url);
+  if (explained.url !== explanation) return;
+  Object.assign(explained.maps, tensors);
+  root.dataset.maps = Object.keys(explained.maps).length;
+  change();
+}
+
+async function receivePatch(file, { explanation, token }) {
+  const tensors = file && (await readFile(file.url)).tensors;
+  if (explained?.url !== explanation) return;
+  if (tensors) explained.asked.set(token, tensors);
+  else if (view.token === token) view.token = firstToken();
   change();
   ask(); // for another that was pinned meanwhile
 }
@@ -48,7 +53,7 @@ async function receive({ asked, patch, arrays }) {
 async function open(url) {
   const file = await readFile(url);
   const picture = await createImageBitmap(new Blob([file.tensors.photo.data], { type: "image/jpeg" }));
-  if (latest.url !== url) return; // another photo was faster
+  if (latest !== url) return; // another photo was faster
   explained?.picture.close();
   explained = new Explained(file, picture);
   explained.url = url;
@@ -72,6 +77,7 @@ async function open(url) {
   if (root.getBoundingClientRect().top > window.innerHeight / 2) root.scrollIntoView(); // on a phone, below the examples
   announce();
   ask();
+  requestAnimationFrame(() => setTimeout(() => latest === url && trigger("ask_maps", { explanation: url }))); // once it is seen
 }
 
 listen();

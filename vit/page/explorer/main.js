@@ -63,8 +63,10 @@ function render() {
   showPatch(maps, values);
   showText(maps);
   showControls();
-  if (maps) drawSheet(maps);
+  clearTimeout(sheetLater);
+  sheetLater = setTimeout(() => maps && drawSheet(maps)); // when the photo has been seen
 }
+let sheetLater = 0;
 
 const options = (maps) => ({ colours: explained.tensors.colours.data, signed: maps.signed, smooth: view.smooth });
 
