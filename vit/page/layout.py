@@ -139,24 +139,19 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
             wanted = current
         return wanted, wanted, gr.Accordion(label=_title(wanted))
 
-    def follow_link(current: str, request: gr.Request, progress: gr.Progress = gr.Progress()) -> tuple[Any, ...]:  # noqa: B008
-        """The example and the model that the page's address names; layer, head and map are the explorer's to read."""
-        asked = request.query_params
-        photo = by_name.get(asked.get("example", ""))
-        wanted = asked.get("model", current)
-        if photo is None and wanted == current:
-            return (gr.skip(),) * 4
-        return gr.skip() if photo is None else str(photo), *choose(wanted, current, progress)
+    def follow_link(current: str, event: gr.EventData, progress: gr.Progress = gr.Progress()) -> tuple[Any, ...]:  # noqa: B008
+        """The example and the model that a link names; layer, head and map are the explorer's to read."""
+        photo = by_name.get(event.example or "")
+        return gr.skip() if photo is None else str(photo), *choose(event.model or current, current, progress)
 
     with gr.Blocks(title="ViT Explorer", delete_cache=DELETE_CACHE) as blocks:
-        gr.HTML("<h1>ViT Explorer</h1><p>What a Vision Transformer predicts, and what it looks at.</p>")
         current = gr.State(models.first.name)
-        with gr.Accordion(_title(models.first.name), open=False) as accordion:
-            chosen = _choice(models)
         with gr.Row():
             with gr.Column(scale=1, min_width=240):
                 photo = PhotoBox(examples)
             with gr.Column(scale=5, min_width=680):
+                with gr.Accordion(_title(models.first.name), open=False) as accordion:
+                    chosen = _choice(models)
                 explorer, answers = Explorer(), Answers()
         label, button = gr.Label(visible=False), gr.Button(visible=False)  # for the endpoints alone
 
@@ -175,7 +170,7 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
         choice = [chosen, current, accordion]
         loads: dict[str, Any] = dict(concurrency_id="load", show_progress_on=chosen, **private)
         chosen.input(choose, [chosen, current], choice, **loads)
-        blocks.load(follow_link, current, [photo, *choice], **loads)
+        explorer.follow_link(follow_link, current, [photo, *choice], **loads)
     return blocks
 
 

@@ -21,7 +21,6 @@ THEME = gr.themes.Default(
 )
 # The list of models, one on each line.
 CSS = """
-h1 { font-size: 24px; font-weight: 700; }
 .gradio-container { max-width: 1480px !important; }
 .gradio-container .html-container { padding: 0; }
 .models .wrap { flex-direction: column; align-items: stretch; }

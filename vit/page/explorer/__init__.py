@@ -33,7 +33,11 @@ class Answer(GradioModel):
 
 
 class Explorer(gr.HTML):
-    """Shows `ExplorerFiles`. Events: `ask_maps`, `ask_patch` (patch), `save_arrays` (label, against, heads, patch)."""
+    """Shows `ExplorerFiles`.
+
+    Events: `follow_link` (example, model), `ask_maps`, `ask_patch` (patch), `save_arrays` (label, against, heads,
+    patch).
+    """
 
     data_model = ExplorerFiles
 

@@ -84,3 +84,6 @@ listen();
 window.addEventListener("vit-answer", ({ detail }) => detail && receive(detail));
 watch("value", load);
 load();
+if (linked.has("example") || linked.has("model")) {
+  trigger("follow_link", { example: linked.get("example"), model: linked.get("model") });
+}
