@@ -38,9 +38,6 @@ def client(classifier):
         yield Client(url, verbose=False)
 
 
-# ---- the explorer's files
-
-
 def attention_of(tensors):
     """As the module's docstring says it, in float64."""
     return tensors["scale"].astype(float)[..., None] * tensors["attention"].astype(float) ** 2
@@ -121,9 +118,6 @@ def test_the_scripts_ask_nothing_of_others():
             assert "${" not in text and "{{" not in text, path
 
 
-# ---- models
-
-
 def test_only_models_of_the_list_are_loaded(classifier, tmp_path):
     models = Models(classifier)
     assert models.get("foodvision-101") is classifier
@@ -153,9 +147,6 @@ def test_few_models_are_kept(classifier, tmp_path, tiny_base):
     loaded = [models.get(str(folder)) for folder in folders]
     assert models.get(str(folders[-1])) is loaded[-1]
     assert models.get(str(folders[0])) is not loaded[0]
-
-
-# ---- endpoints
 
 
 def test_two_endpoints_are_public_and_documented(client):
@@ -207,9 +198,6 @@ def test_a_model_without_classes_says_so(tiny_config):
     )
     with serving(build(Models(headless))) as url, pytest.raises(AppError, match="some/dino has no classifier"):
         Client(url, verbose=False).predict(handle_file(str(CAT)), api_name="/predict")
-
-
-# ---- starting the app
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from serving import ROOT, app_process
 
 import app
 import vit
-from vit.page import LAUNCH, Models, build
+from vit.page import LAUNCH, Models, build, layout
 
 CAT = SKIMAGE / "chelsea.png"
 META = {"_type": "gradio.FileData"}
@@ -184,6 +184,21 @@ def test_nothing_but_two_endpoints_is_told(address):
 def test_a_large_file_is_refused(address):
     answer = httpx.post(f"{address}/gradio_api/upload", files={"files": ("a.png", bytes(21_000_000))})
     assert answer.status_code == 413
+
+
+def test_what_visitors_sent_is_deleted(monkeypatch, tmp_path):
+    """In seconds instead of minutes: 600 s between looks and an age of 3,000 s leave nothing after an hour."""
+    assert sum(layout.DELETE_CACHE) <= 3600
+    monkeypatch.setattr(layout, "DELETE_CACHE", (1, 6))
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
+    with serving(build(Models(vit.load()))) as url:
+        Client(url, verbose=False).predict(handle_file(str(CAT)), api_name="/explain")
+        assert any(path.suffix == ".safetensors" for path in tmp_path.rglob("*"))
+        for _ in range(80):
+            time.sleep(0.25)
+            if not any(path.is_file() for path in tmp_path.rglob("*")):
+                break
+        assert not any(path.is_file() for path in tmp_path.rglob("*"))
 
 
 @pytest.fixture

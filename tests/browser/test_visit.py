@@ -484,9 +484,6 @@ def test_a_link_that_makes_no_sense_opens_the_page(visit):
     assert visitor.text("title") == "What the class token looks at, layer 11, mean of the heads"
 
 
-# ---- other models, small and random
-
-
 def small(labels=("pizza", "steak", "sushi"), **options):
     config = vit.ViTConfig(
         image_size=(32, 48), patch_size=8, width=64, heads=2, mlp_width=128, layers=3, classes=len(labels), **options

@@ -11,7 +11,8 @@ from gradio.processing_utils import save_bytes_to_cache
 from pydantic import Field
 
 HERE = Path(__file__).parent
-SCRIPTS = ("file", "explained", "draw", "main", "controls", "away", "load")  # one after another in one function
+# One after another, in one function.
+SCRIPTS = ("file", "explained", "draw", "main", "words", "sheet", "controls", "away", "link", "load")
 
 
 class ExplorerFiles(GradioModel):

@@ -1,4 +1,4 @@
-// What visitors take away: pictures, arrays, a link.
+// What visitors take away: pictures and arrays.
 
 function download(url, name) {
   const link = make("a", { href: url, download: name });
@@ -19,10 +19,13 @@ const fileName = (what) => `${explained.name}-${what}.png`.replaceAll(/[^\w.-]+/
 function saveView() {
   const maps = stack();
   if (!maps) return;
-  const width = Math.max(explained.picture.width, canvas.width), height = Math.max(1, Math.round((width * explained.size[1]) / explained.size[0]));
-  const values = maps.layers[view.layer][column(maps)], scale = scaleOf(maps, values);
+  const width = Math.max(explained.picture.width, canvas.width),
+    height = Math.max(1, Math.round((width * explained.size[1]) / explained.size[0]));
+  const values = maps.layers[view.layer][column(maps)],
+    scale = scaleOf(maps, values);
   const words = lines(`${titleText()} · ${explained.model}`, Math.max(width, 480));
-  const drawn = new OffscreenCanvas(Math.max(width, 480), height + 48 + words.length * 18), context = drawn.getContext("2d");
+  const drawn = new OffscreenCanvas(Math.max(width, 480), height + 48 + words.length * 18),
+    context = drawn.getContext("2d");
   paper(context);
   drawOn(context, 0, 0, width, height, maps, values, scale, view.layer);
   legend(context, height, words, maps, scale);
@@ -33,17 +36,30 @@ function saveView() {
 function saveSheet() {
   const maps = stack();
   if (!maps) return;
-  const [wide, tall] = explained.size, times = 240 / Math.max(wide, tall), caption = 24, gap = 8;
+  const [wide, tall] = explained.size,
+    times = 240 / Math.max(wide, tall),
+    caption = 24,
+    gap = 8;
   const [width, height] = [Math.max(1, Math.round(wide * times)), Math.max(1, Math.round(tall * times))];
-  const count = explained.layers, columns = [4, 3, 5].find((number) => count % number === 0) ?? 4, rows = Math.ceil(count / columns);
-  const cell = Math.max(width, 170) + gap, across = columns * cell + gap, down = rows * (height + caption + gap);
-  const words = lines(`${capital(mapName())}${view.map === "relevance" ? "" : `, ${headName(view.head)}`} · ${explained.model}`, across);
-  const drawn = new OffscreenCanvas(across, down + 48 + words.length * 18), context = drawn.getContext("2d");
+  const count = explained.layers,
+    columns = [4, 3, 5].find((number) => count % number === 0) ?? 4,
+    rows = Math.ceil(count / columns);
+  const cell = Math.max(width, 170) + gap,
+    across = columns * cell + gap,
+    down = rows * (height + caption + gap);
+  const words = lines(
+    `${capital(mapName())}${view.map === "relevance" ? "" : `, ${headName(view.head)}`} · ${explained.model}`,
+    across,
+  );
+  const drawn = new OffscreenCanvas(across, down + 48 + words.length * 18),
+    context = drawn.getContext("2d");
   paper(context);
   const which = column(maps);
   for (let layer = 0; layer < count; layer++) {
-    const values = maps.layers[layer][which], scale = scaleOf(maps, values);
-    const x = gap + (layer % columns) * cell, y = Math.floor(layer / columns) * (height + caption + gap) + caption;
+    const values = maps.layers[layer][which],
+      scale = scaleOf(maps, values);
+    const x = gap + (layer % columns) * cell,
+      y = Math.floor(layer / columns) * (height + caption + gap) + caption;
     const span = view.scale === "own" ? `   ${amount(scale[0], maps)} – ${amount(scale[1], maps)}` : "";
     write(context, `layer ${layer}${span}`, x, y - 6);
     drawOn(context, x, y, width, height, maps, values, scale, layer);
@@ -78,9 +94,18 @@ function paper(context) {
 }
 
 function drawOn(context, x, y, width, height, maps, values, scale, layer) {
-  const box = boxOn([width, height]), opacity = view.opacity / 100, { grid } = explained;
-  const tile = new OffscreenCanvas(width, height), over = tile.getContext("2d");
-  drawMap(over, ground(pictures(explained.picture, width, height), box, opacity), heat(values, grid, scale, options(maps)), box, { opacity, smooth: view.smooth });
+  const box = boxOn([width, height]),
+    opacity = view.opacity / 100,
+    { grid } = explained;
+  const tile = new OffscreenCanvas(width, height),
+    over = tile.getContext("2d");
+  drawMap(
+    over,
+    ground(pictures(explained.picture, width, height), box, opacity),
+    heat(values, grid, scale, options(maps)),
+    box,
+    { opacity, smooth: view.smooth },
+  );
   if (width > 400 || !view.grid) drawMarks(over, box, layer, 1);
   context.drawImage(tile, x, y);
 }
@@ -93,7 +118,8 @@ function legend(context, top, words, maps, scale) {
   write(context, ends.join(" – "), 218, y + 11);
 }
 
-let questions = 0, saving = null; // the number of the question for arrays that is under way
+let questions = 0,
+  saving = null; // the number of the question for arrays that is under way
 
 function setSaving(number) {
   saving = number;
@@ -112,53 +138,4 @@ function saveArrays() {
     heads: head,
     patch: isPinned() ? view.token - explained.prefix.length : null,
   });
-}
-
-// ---- the link
-
-function link() {
-  const { map, layer, head, direction, chosen, against } = view;
-  const words = new URLSearchParams({ model: explained.model, map, layer, head });
-  if (explained.example) words.set("example", explained.example);
-  if (isPinned()) words.set("patch", view.token - explained.prefix.length);
-  if (direction !== "looks_at") words.set("direction", direction);
-  if (map === "relevance") words.set("class", chosen);
-  if (map === "relevance" && against !== null) words.set("against", against);
-  return `${location.origin}${location.pathname}?${words}`;
-}
-
-async function copyLink() {
-  const field = part("link");
-  part("link-line").hidden = false;
-  field.value = link();
-  const kept = explained.example ? "" : " Your own photo is not in it: whoever opens it chooses one first.";
-  field.select();
-  try {
-    await navigator.clipboard.writeText(field.value);
-    part("link-text").textContent = `Copied.${kept}`;
-  } catch {
-    part("link-text").textContent = `Copy this link.${kept}`;
-  }
-  part("spoken").textContent = part("link-text").textContent;
-}
-
-// What the link asks for, as far as this model and photo have it.
-function follow(words) {
-  const number = (name, count) => {
-    const value = words.get(name);
-    return /^\d+$/.test(value ?? "") && Number(value) < count ? Number(value) : null;
-  };
-  const { layers, heads, predictions, patches, prefix } = explained;
-  const map = words.get("map"), head = words.get("head");
-  if (["attention", "rollout"].includes(map) || (map === "relevance" && predictions.length)) view.map = map;
-  view.layer = number("layer", layers) ?? view.layer;
-  view.head = ["mean", "max"].includes(head) ? head : number("head", heads) ?? view.head;
-  if (words.get("direction") === "looked_at_by") view.direction = "looked_at_by";
-  if (view.map === "relevance") {
-    view.chosen = number("class", predictions.length) ?? 0;
-    const against = number("against", predictions.length);
-    view.against = against === view.chosen ? null : against;
-  }
-  const patch = number("patch", patches);
-  if (patch !== null && view.map === "attention") view.token = prefix.length + patch;
 }

@@ -3,42 +3,76 @@
 // What depends on the photo's model: heads, classes, layers.
 function fillControls() {
   const { layers, columns, predictions, lens, decided, prefix } = explained;
-  part("heads").replaceChildren(...columns.map((head) => choice("vit-head", head, String(head), () => change({ head }))));
+  part("heads").replaceChildren(
+    ...columns.map((head) => choice("vit-head", head, String(head), () => change({ head }))),
+  );
   part("layer").max = layers - 1;
   part("model").textContent = explained.model.split("/").at(-1);
   part("predictions").hidden = part("relevance-choice").hidden = part("lens").hidden = !predictions.length;
   part("no-classes").hidden = predictions.length > 0;
   part("class-token").hidden = !prefix.includes("class");
   part("attention-name").textContent = prefix.includes("class") ? "Class attention" : "Attention";
-  part("classes").replaceChildren(...predictions.map(({ label, probability }, rank) => {
-    const row = make("li", {}), bar = make("button", { type: "button", className: "class", onclick: (event) => pickClass(rank, event.shiftKey) }, { rank });
-    bar.style.setProperty("--share", probability);
-    bar.append(make("span", { textContent: label }), make("span", { textContent: percent(probability) }));
-    const less = make("button", { type: "button", className: "less", textContent: "−", title: `The difference to ${label}`, ariaLabel: `The difference to ${label}`, onclick: () => pickClass(rank, true) }, { rank });
-    row.append(bar, less);
-    return row;
-  }));
-  part("lens-list").replaceChildren(...(lens[0] ?? []).map(() => {
-    const row = make("li", {});
-    row.append(make("span", {}), make("span", {}));
-    return row;
-  }));
-  part("decided").replaceChildren(...decided.map((probability, layer) => {
-    const bar = make("div", { title: `${percent(probability)} ${predictions[0].label} after layer ${layer}`, onclick: () => change({ layer }) });
-    bar.style.setProperty("--share", probability);
-    return bar;
-  }));
+  part("classes").replaceChildren(
+    ...predictions.map(({ label, probability }, rank) => {
+      const row = make("li", {}),
+        bar = make(
+          "button",
+          { type: "button", className: "class", onclick: (event) => pickClass(rank, event.shiftKey) },
+          { rank },
+        );
+      bar.style.setProperty("--share", probability);
+      bar.append(make("span", { textContent: label }), make("span", { textContent: percent(probability) }));
+      const less = make(
+        "button",
+        {
+          type: "button",
+          className: "less",
+          textContent: "−",
+          title: `The difference to ${label}`,
+          ariaLabel: `The difference to ${label}`,
+          onclick: () => pickClass(rank, true),
+        },
+        { rank },
+      );
+      row.append(bar, less);
+      return row;
+    }),
+  );
+  part("lens-list").replaceChildren(
+    ...(lens[0] ?? []).map(() => {
+      const row = make("li", {});
+      row.append(make("span", {}), make("span", {}));
+      return row;
+    }),
+  );
+  part("decided").replaceChildren(
+    ...decided.map((probability, layer) => {
+      const bar = make("div", {
+        title: `${percent(probability)} ${predictions[0].label} after layer ${layer}`,
+        onclick: () => change({ layer }),
+      });
+      bar.style.setProperty("--share", probability);
+      return bar;
+    }),
+  );
 }
 
 function choice(name, value, text, onchange) {
-  const label = make("label", {}), input = make("input", { type: "radio", name, value, onchange });
+  const label = make("label", {}),
+    input = make("input", { type: "radio", name, value, onchange });
   label.append(input, make("span", { textContent: text }));
   return label;
 }
 
 function showControls() {
-  for (const [name, value] of [["vit-map", view.map], ["vit-head", view.head], ["vit-direction", view.direction], ["vit-scale", view.scale]]) {
-    for (const input of element.querySelectorAll(`input[name="${name}"]`)) input.checked = input.value === String(value);
+  for (const [name, value] of [
+    ["vit-map", view.map],
+    ["vit-head", view.head],
+    ["vit-direction", view.direction],
+    ["vit-scale", view.scale],
+  ]) {
+    for (const input of element.querySelectorAll(`input[name="${name}"]`))
+      input.checked = input.value === String(value);
   }
   part("layer").value = view.layer;
   for (const input of element.querySelectorAll("[data-view]")) {
@@ -51,7 +85,8 @@ function showControls() {
   part("pinned").hidden = !isPinned();
   if (isPinned()) part("pinned").textContent = `${capital(patchName(view.token - explained.prefix.length))} ×`;
   for (const button of element.querySelectorAll(".classes button")) {
-    const rank = Number(button.dataset.rank), shown = view.map === "relevance";
+    const rank = Number(button.dataset.rank),
+      shown = view.map === "relevance";
     const pressed = shown && rank === (button.className === "less" ? view.against : view.chosen);
     button.setAttribute("aria-pressed", pressed);
     if (button.className === "less") button.disabled = rank === view.chosen;
@@ -62,7 +97,8 @@ function showControls() {
 }
 
 function pickClass(rank, second) {
-  if (!second || rank === view.chosen) return change({ map: "relevance", chosen: rank, against: null, token: firstToken() });
+  if (!second || rank === view.chosen)
+    return change({ map: "relevance", chosen: rank, against: null, token: firstToken() });
   const same = view.map === "relevance" && view.against === rank;
   change({ map: "relevance", against: same ? null : rank, token: firstToken() });
 }
@@ -70,7 +106,9 @@ function pickClass(rank, second) {
 // The class token, or the middle patch of a model that has none.
 function firstToken() {
   const [rows, columns] = explained.grid;
-  return explained.prefix.includes("class") ? 0 : explained.prefix.length + Math.floor(rows / 2) * columns + Math.floor(columns / 2);
+  return explained.prefix.includes("class")
+    ? 0
+    : explained.prefix.length + Math.floor(rows / 2) * columns + Math.floor(columns / 2);
 }
 
 function pin(patch) {
@@ -107,7 +145,9 @@ function moveHead(by) {
 
 function movePatch(across, down) {
   const [rows, columns] = explained.grid;
-  const from = hovered ?? (isPinned() ? view.token - explained.prefix.length : Math.floor(rows / 2) * columns + Math.floor(columns / 2));
+  const from =
+    hovered ??
+    (isPinned() ? view.token - explained.prefix.length : Math.floor(rows / 2) * columns + Math.floor(columns / 2));
   hovered = step(Math.floor(from / columns), down, rows) * columns + step(from % columns, across, columns);
   change();
 }
@@ -128,13 +168,16 @@ function onKey(event) {
   if (across) change({ layer: step(view.layer, across, explained.layers) });
   if (down) moveHead(down);
   if (event.target.closest(".cells")) {
-    requestAnimationFrame(() => requestAnimationFrame(() => element.querySelector('.cells button[aria-pressed="true"]')?.focus()));
+    requestAnimationFrame(() =>
+      requestAnimationFrame(() => element.querySelector('.cells button[aria-pressed="true"]')?.focus()),
+    );
   }
 }
 
 // The patch under the pointer; null beside what the model saw.
 function patchAt(event) {
-  const bounds = canvas.getBoundingClientRect(), [rows, columns] = explained.grid;
+  const bounds = canvas.getBoundingClientRect(),
+    [rows, columns] = explained.grid;
   const [left, top, right, bottom] = boxOn([bounds.width, bounds.height]);
   const across = Math.floor(((event.clientX - bounds.left - left) / (right - left)) * columns);
   const down = Math.floor(((event.clientY - bounds.top - top) / (bottom - top)) * rows);
@@ -149,7 +192,10 @@ function hover(patch) {
 
 function listen() {
   element.addEventListener("keydown", onKey);
-  canvas.addEventListener("pointermove", (event) => explained && event.pointerType !== "touch" && hover(patchAt(event)));
+  canvas.addEventListener(
+    "pointermove",
+    (event) => explained && event.pointerType !== "touch" && hover(patchAt(event)),
+  );
   canvas.addEventListener("pointerleave", (event) => event.pointerType === "touch" || hover(null));
   canvas.addEventListener("click", (event) => {
     const patch = explained ? patchAt(event) : null;
@@ -170,7 +216,9 @@ function listen() {
     change({ layer: Number(part("layer").value) });
   });
   for (const input of element.querySelectorAll("[data-view]")) {
-    input.addEventListener("input", () => change({ [input.dataset.view]: input.type === "checkbox" ? input.checked : Number(input.value) }));
+    input.addEventListener("input", () =>
+      change({ [input.dataset.view]: input.type === "checkbox" ? input.checked : Number(input.value) }),
+    );
   }
   part("play").addEventListener("click", () => play(!playing));
   part("class-token").addEventListener("click", () => change({ map: "attention", token: firstToken(), against: null }));

@@ -5,11 +5,15 @@ const FINE = 8; // steps from one patch to the next where a map is smooth
 // A small canvas with one pixel for each patch, or FINE × FINE of them.
 function heat(values, [rows, columns], [low, high], { colours, signed, smooth }) {
   const fine = smooth ? FINE : 1;
-  const width = columns * fine, height = rows * fine;
-  const pixels = new ImageData(width, height), data = pixels.data;
+  const width = columns * fine,
+    height = rows * fine;
+  const pixels = new ImageData(width, height),
+    data = pixels.data;
   const table = signed ? 768 : 0;
-  const times = high > low ? 256 / (high - low) : 0, flat = signed ? 128 : 0;
-  const across = places(columns, fine), down = places(rows, fine);
+  const times = high > low ? 256 / (high - low) : 0,
+    flat = signed ? 128 : 0;
+  const across = places(columns, fine),
+    down = places(rows, fine);
   for (let y = 0, to = 0; y < height; y++) {
     const [above, below, share] = down[y];
     for (let x = 0; x < width; x++, to += 4) {
@@ -47,7 +51,8 @@ function pictures(picture, width, height) {
   const context = colour.getContext("2d", { willReadFrequently: true });
   context.imageSmoothingQuality = "high";
   context.drawImage(picture, 0, 0, width, height);
-  const pixels = context.getImageData(0, 0, width, height), data = pixels.data;
+  const pixels = context.getImageData(0, 0, width, height),
+    data = pixels.data;
   for (let at = 0; at < data.length; at += 4) {
     data[at] = data[at + 1] = data[at + 2] = 0.299 * data[at] + 0.587 * data[at + 1] + 0.114 * data[at + 2];
   }
@@ -57,7 +62,8 @@ function pictures(picture, width, height) {
 
 // The photo as it lies under a map: the part that was seen paler the more opaque the map, the rest grey and dim.
 function ground({ colour, grey }, [left, top, right, bottom], opacity) {
-  const canvas = new OffscreenCanvas(colour.width, colour.height), context = canvas.getContext("2d");
+  const canvas = new OffscreenCanvas(colour.width, colour.height),
+    context = canvas.getContext("2d");
   context.fillStyle = "rgb(33, 33, 33)";
   context.fillRect(0, 0, canvas.width, canvas.height);
   context.globalAlpha = 0.4;
@@ -84,7 +90,10 @@ function drawMap(context, under, colours, [left, top, right, bottom], { opacity,
 
 function drawGrid(context, [left, top, right, bottom], [rows, columns], ratio) {
   context.lineWidth = ratio;
-  for (const [colour, shift] of [["rgba(0, 0, 0, 0.45)", 0.5], ["rgba(255, 255, 255, 0.35)", -0.5]]) {
+  for (const [colour, shift] of [
+    ["rgba(0, 0, 0, 0.45)", 0.5],
+    ["rgba(255, 255, 255, 0.35)", -0.5],
+  ]) {
     context.strokeStyle = colour;
     context.beginPath();
     for (let column = 0; column <= columns; column++) {
@@ -102,7 +111,8 @@ function drawGrid(context, [left, top, right, bottom], [rows, columns], ratio) {
 }
 
 function patchBox(patch, [left, top, right, bottom], [rows, columns]) {
-  const width = (right - left) / columns, height = (bottom - top) / rows;
+  const width = (right - left) / columns,
+    height = (bottom - top) / rows;
   return [left + (patch % columns) * width, top + Math.floor(patch / columns) * height, width, height];
 }
 
@@ -117,7 +127,10 @@ function outline(context, [x, y, width, height], colour, ratio) {
 
 function cross(context, [x, y, width, height], ratio) {
   const inset = Math.min(width, height) / 4;
-  for (const [colour, line] of [["black", 4], ["white", 2]]) {
+  for (const [colour, line] of [
+    ["black", 4],
+    ["white", 2],
+  ]) {
     context.strokeStyle = colour;
     context.lineWidth = line * ratio;
     context.beginPath();

@@ -20,10 +20,13 @@ class Explained {
     if (!this.whole) {
       const data = this.asked.get(token)?.[direction].data;
       if (!data) return null;
-      return Array.from({ length: heads }, (_, head) => data.subarray((layer * heads + head) * tokens, (layer * heads + head + 1) * tokens));
+      return Array.from({ length: heads }, (_, head) =>
+        data.subarray((layer * heads + head) * tokens, (layer * heads + head + 1) * tokens),
+      );
     }
     const found = Array.from({ length: heads }, () => new Float32Array(tokens));
-    const shares = this.tensors.attention.data, scales = this.tensors.scale.data;
+    const shares = this.tensors.attention.data,
+      scales = this.tensors.scale.data;
     for (let head = 0; head < heads; head++) {
       const first = (layer * heads + head) * tokens; // the first row of this head
       for (let other = 0; other < tokens; other++) {
@@ -56,7 +59,9 @@ class Explained {
       const rollout = this.maps.rollout;
       return rollout && { columns: this.columns, layers: this.byLayer(rollout), percent: true };
     }
-    const relevance = this.predictions.map((_, rank) => this.maps[`relevance ${rank}`]).map((found) => found && this.byLayer(found));
+    const relevance = this.predictions
+      .map((_, rank) => this.maps[`relevance ${rank}`])
+      .map((found) => found && this.byLayer(found));
     if (against === null) {
       if (!relevance[chosen]) return null;
       const ranks = [...relevance.keys()].filter((rank) => relevance[rank]);
@@ -77,7 +82,8 @@ class Explained {
       Array.from({ length: columns }, (_, column) => {
         const start = (column * layers + layer) * patches;
         return data.subarray(start, start + patches);
-      }));
+      }),
+    );
   }
 
   outliers(layer) {
@@ -85,16 +91,19 @@ class Explained {
   }
 }
 
-const mean = (arrays) => arrays[0].map((_, index) => arrays.reduce((sum, values) => sum + values[index], 0) / arrays.length);
+const mean = (arrays) =>
+  arrays[0].map((_, index) => arrays.reduce((sum, values) => sum + values[index], 0) / arrays.length);
 const max = (arrays) => arrays[0].map((_, index) => Math.max(...arrays.map((values) => values[index])));
 
 const withoutOutliers = (values, flagged) => values.map((value, patch) => (flagged[patch] ? 0 : value));
 
 function range(arrays, signed) {
-  let low = Infinity, high = -Infinity;
-  for (const values of arrays) for (const value of values) {
-    if (value < low) low = value;
-    if (value > high) high = value;
-  }
+  let low = Infinity,
+    high = -Infinity;
+  for (const values of arrays)
+    for (const value of values) {
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
   return signed ? [-Math.max(-low, high), Math.max(-low, high)] : [low, high];
 }

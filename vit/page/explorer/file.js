@@ -9,7 +9,14 @@ async function readFile(url) {
   const length = Number(new DataView(buffer).getBigUint64(0, true));
   const { __metadata__, ...entries } = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
   const tensors = {};
-  for (const [name, { dtype, shape, data_offsets: [start, end] }] of Object.entries(entries)) {
+  for (const [
+    name,
+    {
+      dtype,
+      shape,
+      data_offsets: [start, end],
+    },
+  ] of Object.entries(entries)) {
     const Kind = KINDS[dtype];
     tensors[name] = { shape, data: new Kind(buffer, 8 + length + start, (end - start) / Kind.BYTES_PER_ELEMENT) };
   }

@@ -1,7 +1,9 @@
 // The photo box: whatever way a photo comes, it is sent to the server, and becomes the component's value.
 
 const part = (name) => element.querySelector(`[data-part="${name}"]`);
-const say = (text) => { part("said").textContent = text; };
+const say = (text) => {
+  part("said").textContent = text;
+};
 
 let latest = 0; // the last photo wins, however long it takes to send
 
@@ -13,7 +15,14 @@ async function send(file) {
     const { path, url } = await upload(file);
     if (mine !== latest) return;
     // The number makes it a change, even if the same photo is sent again.
-    props.value = { path, url: `${url}#${mine}`, orig_name: file.name, size: file.size, mime_type: file.type, meta: { _type: "gradio.FileData" } };
+    props.value = {
+      path,
+      url: `${url}#${mine}`,
+      orig_name: file.name,
+      size: file.size,
+      mime_type: file.type,
+      meta: { _type: "gradio.FileData" },
+    };
     say("");
   } catch (error) {
     if (mine === latest) say(`The photo could not be sent: ${error.message}`);
@@ -64,7 +73,9 @@ function closeCamera() {
 
 part("camera").addEventListener("click", async () => {
   try {
-    camera = await navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment", width: { ideal: 1920 } } });
+    camera = await navigator.mediaDevices.getUserMedia({
+      video: { facingMode: "environment", width: { ideal: 1920 } },
+    });
     part("finder").srcObject = camera;
     part("shutter").showModal();
   } catch {
@@ -74,7 +85,8 @@ part("camera").addEventListener("click", async () => {
 part("shutter").addEventListener("cancel", closeCamera);
 part("cancel").addEventListener("click", closeCamera);
 part("take").addEventListener("click", () => {
-  const { videoWidth: width, videoHeight: height } = part("finder"), shot = document.createElement("canvas");
+  const { videoWidth: width, videoHeight: height } = part("finder"),
+    shot = document.createElement("canvas");
   [shot.width, shot.height] = [width, height];
   shot.getContext("2d").drawImage(part("finder"), 0, 0);
   closeCamera();
