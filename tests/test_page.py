@@ -205,6 +205,7 @@ def test_a_model_without_classes_says_so(tiny_config):
     [
         (["--port", "{port}"], "is not free"),
         (["--port", "0", "--model", "no/such/model"], "There is no file"),
+        (["--mcp"], "--mcp needs one more package: run pip install 'gradio[mcp]'"),
     ],
 )
 def test_a_start_that_fails_ends_with_a_sentence(client, options, said):
