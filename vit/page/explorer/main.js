@@ -32,12 +32,7 @@ function remember(name, key, make) {
 // The maps of the current view, those without outliers where they are to be left out; null while they are on their way.
 function stack() {
   const { map, token, direction, chosen, against, leaveOut } = view;
-  const known =
-    map === "relevance"
-      ? Object.keys(explained.maps).length
-      : map === "rollout"
-        ? !!explained.maps.rollout
-        : explained.asked.has(token);
+  const known = map === "attention" ? explained.asked.has(token) : Object.keys(explained.maps).length;
   return remember("stack", [explained.url, map, token, direction, chosen, against, leaveOut, known].join(), () => {
     const found = explained.stack(view);
     if (!found || !leaveOut) return found;
