@@ -73,8 +73,9 @@ def main() -> None:
         )
     except KeyboardInterrupt:
         sys.exit(130)
+    print(f"Open http://{options.host}:{options.port} in a browser; Ctrl + C ends it.", flush=True)
     page = build(Models(classifier, options.any_model), EXAMPLES).queue(max_size=WAITING)
-    page.launch(server_name=options.host, server_port=options.port, mcp_server=options.mcp, **LAUNCH)
+    page.launch(server_name=options.host, server_port=options.port, mcp_server=options.mcp, quiet=True, **LAUNCH)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,10 @@ def test_one_bad_photo_does_not_lose_the_others(capsys, folder, tmp_path):
 
 def test_a_missing_model_gets_a_sentence_and_no_traceback(capsys):
     assert main(["predict", CAT, "--model", "not/a/model"]) == 1
-    assert capsys.readouterr().err == "vit: There is no file or folder 'not/a/model': check the path.\n"
+    assert (
+        capsys.readouterr().err
+        == "vit: There is no file or folder 'not/a/model': check the path; a Hub id is owner/name.\n"
+    )
 
 
 def test_a_model_without_a_classifier_gets_a_sentence(capsys, tmp_path, tiny_config):

@@ -114,11 +114,11 @@ def test_a_fine_tuned_folder_goes_along_without_photos(login, tuned, capsys, tmp
     assert f"Left out of {tuned}, not needed or photos: .token, me.jpg, most_wrong.png, unfinished" in out
     sent = {name: content for name, content in login.files(SPACE).items() if name.startswith("model/")}
     names = ("README.md", "config.json", "confusion.png", "model.safetensors")
-    assert sent == {f"model/{name}": (tuned / name).read_bytes() for name in names}
-    assert login.repos[SPACE].variables == {"VIT_MODEL": "model"}
+    assert sent == {f"model/tuned/{name}": (tuned / name).read_bytes() for name in names}
+    assert login.repos[SPACE].variables == {"VIT_MODEL": "model/tuned"}
 
     there = snapshot_download(NAME, repo_type="space", local_dir=tmp_path / "there")
-    command = [sys.executable, "-m", "vit", "predict", "examples/pizza.jpg", "--model", "model", "--top-k", "1"]
+    command = [sys.executable, "-m", "vit", "predict", "examples/pizza.jpg", "--model", "model/tuned", "--top-k", "1"]
     ran = subprocess.run(command, cwd=there, capture_output=True, text=True, env={"PATH": "/usr/bin"})
     assert ran.stdout.split()[-1] == vit.load(tuned).predict(ROOT / "examples" / "pizza.jpg")[0][0], ran.stderr
 
@@ -127,7 +127,7 @@ def test_a_file_of_weights_goes_along_with_its_config_only(tuned, project):
     (tuned / "model.safetensors").rename(tuned / "best.safetensors")
     planned = plan(str(tuned / "best.safetensors"), project)
     names = {name for name in planned.files if name.startswith("model/")}
-    assert names == {"model/best.safetensors", "model/config.json"}
+    assert names == {"model/best/best.safetensors", "model/best/config.json"}
     assert planned.left_out == []
 
 
@@ -135,7 +135,7 @@ def test_weights_in_parts_go_along(tuned, project):
     (tuned / "model.safetensors").rename(tuned / "part-1.safetensors")
     (tuned / "model.safetensors.index.json").write_text('{"weight_map": {"head.weight": "part-1.safetensors"}}')
     names = {name for name in plan(str(tuned), project).files if name.startswith("model/") and "part" in name}
-    assert names == {"model/part-1.safetensors"}
+    assert names == {"model/tuned/part-1.safetensors"}
 
 
 def test_deploying_again_switches_the_model_and_clears_up(hub, tuned, project):
@@ -172,7 +172,7 @@ def test_a_model_on_the_hub_is_named_only(hub, project):
     assert not any(name.startswith("model/") for name in hub.files(SPACE))
 
 
-@pytest.mark.parametrize("model", ["google/missing", "someone/mine", "meta/gated", "model", "some--one/x"])
+@pytest.mark.parametrize("model", ["google/missing", "someone/mine", "meta/gated", "some--one/x"])
 def test_a_model_that_a_space_cannot_read(login, capsys, model):
     login.commit("someone/mine", {})
     login.repos["someone/mine"].readers = {TOKEN}
@@ -182,6 +182,14 @@ def test_a_model_that_a_space_cannot_read(login, capsys, model):
         f"A Space could not load {model}: there is no such model on the Hub, or not everybody may read it; "
         "check the spelling, or give a folder."
     )
+    assert SPACE not in login.repos
+
+
+def test_a_name_that_is_mistyped(login, capsys):
+    for extra in ((), ("--dry-run",)):
+        assert refusal(capsys, NAME, "--model", "my-modle", *extra) == (
+            "There is no file or folder 'my-modle': check the path; a Hub id is owner/name."
+        )
     assert SPACE not in login.repos
 
 
@@ -287,8 +295,8 @@ def test_cut_off(login, capsys, tuned, project, place):
 
     login.before = lambda request: None
     assert main(["deploy", NAME, "--model", str(tuned)]) == 0
-    assert login.repos[SPACE].variables == {"VIT_MODEL": "model"}
-    assert login.files(SPACE)["model/config.json"] == (tuned / "config.json").read_bytes()
+    assert login.repos[SPACE].variables == {"VIT_MODEL": "model/tuned"}
+    assert login.files(SPACE)["model/tuned/config.json"] == (tuned / "config.json").read_bytes()
 
 
 def test_a_model_that_cannot_be_loaded_is_not_sent(login, capsys, tuned):

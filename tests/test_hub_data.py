@@ -285,8 +285,7 @@ def test_unreachable(hub, cache, monkeypatch):
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
         monkeypatch.setattr(constants, "ENDPOINT", address)
         assert refusal(HubError, REPO, cache) == (
-            f"{REPO} is not in the cache and {address} cannot be reached: "
-            "connect, or name a folder or file that is here."
+            f"{REPO} is not in the cache and {address} cannot be reached: connect, or name a folder that is here."
         )
 
 

@@ -69,7 +69,7 @@ def test_commands(project, hub):
     of = {word: text for line, text in said.items() for word in line.split() if word in WORDS}
     assert (project / "my-model" / "most_wrong.png").exists()
     assert re.search(r"correct +\d+/24", of["evaluate"])
-    assert "model/model.safetensors" in of["deploy"] and "VIT_MODEL=model" in of["deploy"]
+    assert "model/my-model/model.safetensors" in of["deploy"] and "VIT_MODEL=model/my-model" in of["deploy"]
     assert of["predict"].count(".jpg") == 14 and "%" in of["predict"]
     assert (project / "maps" / "pizza" / "deletion.png").exists()
     assert "86,567,656" in of["summary"]

@@ -10,7 +10,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from . import summary
-from .checkpoints import DEFAULT, load
+from .checkpoints import DEFAULT, find, load
+from .classifier import Classifier
 from .config import VARIANTS, ViTConfig
 from .finetune import command as finetune
 from .hub import HubError, quiet_hub
@@ -99,6 +100,12 @@ def _heads(text: str) -> Heads:
     return int(text)
 
 
+def _load(options: argparse.Namespace) -> Classifier:
+    if find(options.model) is None:
+        print(f"Loading {options.model} …", file=sys.stderr)  # the Hub may take its time
+    return load(options.model, options.revision)
+
+
 def _summary(options: argparse.Namespace) -> int:
     variant, _, patch = options.model.partition("/")
     if variant in VARIANTS and patch.isdecimal():
@@ -110,7 +117,7 @@ def _summary(options: argparse.Namespace) -> int:
 
 
 def _predict(options: argparse.Namespace) -> int:
-    classifier = load(options.model, options.revision)
+    classifier = _load(options)
 
     def predict(photo: str) -> None:
         predictions = classifier.predict(photo, options.top_k)
@@ -124,7 +131,7 @@ def _predict(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     from . import export  # matplotlib is slow to import, and nothing else needs it
 
-    classifier = load(options.model, options.revision)
+    classifier = _load(options)
     layers = classifier.model.config.layers
     for layer in (options.layer, options.start):
         if not -layers <= layer < layers:

@@ -64,7 +64,7 @@ def find(source: str | Path) -> Path | None:
     if re.fullmatch(rf"({'|'.join(VARIANTS)})/\d+", str(source)):
         raise CheckpointError(f"{source} is an architecture without weights: load a folder, a file, or a Hub id.")
     if isinstance(source, Path) or not _may_be_hub_id(source):
-        raise CheckpointError(f"There is no file or folder {str(source)!r}: check the path.")
+        raise CheckpointError(f"There is no file or folder {str(source)!r}: check the path; a Hub id is owner/name.")
     return None
 
 
@@ -87,8 +87,8 @@ def save(classifier: Classifier, folder: str | Path, half: bool = False) -> None
 
 
 def _may_be_hub_id(source: str) -> bool:
-    """Hub ids are "name" or "owner/name"; what ends like a file of weights is a path."""
-    return re.fullmatch(r"[\w.-]+(/[\w.-]+)?", source) is not None and not re.search(
+    """Hub ids are "owner/name"; what ends like a file of weights is a path."""
+    return re.fullmatch(r"[\w.-]+/[\w.-]+", source) is not None and not re.search(
         r"\.(safetensors|bin|pth?|json)$|^\.", source
     )
 

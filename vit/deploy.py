@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FILES = ("app.py", "requirements.txt", "README.md", "LICENSE")
 FOLDERS = ("vit", "examples")
 VARIABLE = "VIT_MODEL"  # which app.py reads
-MODEL = "model"  # the folder, in the Space, of a model that is sent along
+MODEL = "model"  # the folder, in the Space, that holds the folder of a model that is sent along
 # Of a model's folder, beside what is loaded. Not most_wrong.png: it shows people's photos.
 CARD = ("README.md", "curves.png", "history.json", "confusion.png", "evaluation.json")
 
@@ -25,7 +26,7 @@ class Plan:
     """What a Space is to hold, and which model it is to show."""
 
     files: dict[str, Path]  # by their names in the Space
-    model: str  # an embedded name, a Hub id, or the folder `MODEL`
+    model: str  # an embedded name, a Hub id, or a folder in `MODEL`
     on_hub: bool = False  # it is a Hub id
     left_out: list[str] = field(default_factory=list)  # what else the model's folder holds
 
@@ -50,11 +51,13 @@ def plan(model: str = DEFAULT, root: Path = ROOT) -> Plan:
     if weights.name.endswith(".index.json"):
         names += parts(weights)
     left_out: list[str] = []
-    if Path(model).expanduser().is_dir():
+    if (path := Path(model).expanduser().resolve()).is_dir():
         names += CARD
-        left_out = sorted(path.name for path in folder.iterdir() if path.name not in names)
-    files |= {f"{MODEL}/{name}": folder / name for name in names if (folder / name).is_file()}
-    return Plan(files, MODEL, left_out=left_out)
+        left_out = sorted(other.name for other in folder.iterdir() if other.name not in names)
+    name = re.sub(r"[^\w.-]+", "-", path.name if path.is_dir() else path.stem)
+    place = f"{MODEL}/{name}"  # the page shows its name
+    files |= {f"{place}/{part}": folder / part for part in names if (folder / part).is_file()}
+    return Plan(files, place, left_out=left_out)
 
 
 def _project(root: Path) -> dict[str, Path]:

@@ -158,9 +158,8 @@ def sentences(repo: str, revision: str | None = None, kind: str = "model") -> It
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, ConnectError, ConnectTimeout) as error:
         if isinstance(error.__cause__, errors.HfHubHTTPError):
             raise HubError(_other_error(repo, error.__cause__)) from error
-        raise HubError(
-            f"{repo} is not in the cache and {no_connection()}: connect, or name a folder or file that is here."
-        ) from error
+        here = "what is here, such as foodvision-101" if kind == "model" else "a folder that is here"
+        raise HubError(f"{repo} is not in the cache and {no_connection()}: connect, or name {here}.") from error
     except (OSError, ValueError, RuntimeError, errors.HTTPError) as error:  # Xet, for large files, raises RuntimeError
         raise HubError(_other_error(repo, error)) from error
 

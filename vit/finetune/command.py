@@ -95,7 +95,7 @@ def _finetune(options: argparse.Namespace) -> int:
     A run may be stopped at any moment and goes on with --resume. On many GPUs or machines:
     accelerate launch -m vit finetune ...
     """
-    from .. import hub_upload
+    from .. import checkpoints, hub_upload
     from . import report
     from .card import card
     from .run import clear, finetune
@@ -113,6 +113,8 @@ def _finetune(options: argparse.Namespace) -> int:
         accumulate=options.accumulate,
         workers=WORKERS if options.workers is None else options.workers,
     )
+    if train != "scratch" and checkpoints.find(run.base) is None:
+        print(f"Loading {run.base} …", flush=True)  # the Hub may take its time
     if options.push_to_hub:
         hub_upload.check(options.push_to_hub)
     watch = _tensorboard(options.out / "tensorboard") if options.tensorboard else None
@@ -130,7 +132,7 @@ def _finetune(options: argparse.Namespace) -> int:
     clear(options.out)
     print(result.test.summary())
     print(f"Written to {options.out}: {', '.join(sorted(path.name for path in options.out.iterdir()))}")
-    print(f"Look at it: python app.py --model {options.out}")
+    print(f"Look at it: {Path(sys.executable).name} app.py --model {options.out}")
     if options.push_to_hub:
         try:
             address = hub_upload.upload(options.out, options.push_to_hub, private=options.private)

@@ -135,7 +135,8 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
         try:
             models.get(wanted, lambda share, text: progress(share, desc=text))
         except SENTENCES as error:
-            gr.Warning(f"{error} {current} stays.")
+            problem, _, _ = str(error).rpartition(": ")  # what to do about it is not the visitor's to do
+            gr.Warning(f"{problem or error}. {current} stays.")
             wanted = current
         return wanted, wanted, gr.Accordion(label=_title(wanted))
 

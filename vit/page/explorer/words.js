@@ -23,7 +23,7 @@ function showPatch(maps, values) {
   const patch = hovered ?? (isPinned() ? view.token - explained.prefix.length : null);
   part("patch").hidden = patch === null;
   if (patch === null) {
-    part("patch-text").textContent = "Point at a patch to see its share; click to pin it.";
+    part("patch-text").textContent = "Point at a patch to read its value; click to pin it.";
     return;
   }
   const { width, height } = explained.picture;
