@@ -93,9 +93,9 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Chromium; in CI it must be there."""
+    """Chromium; in CI it must be there. Not for longer: it keeps an event loop, and pipes that processes would inherit."""
     from browser.visitor import FLAGS
     from playwright.sync_api import sync_playwright
 
