@@ -95,7 +95,7 @@ def own_cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium; in CI it must be there. Not for longer: it keeps an event loop, and pipes that processes would inherit."""
+    """Chromium; in CI it must be there. For one module: it keeps an event loop, and pipes that processes inherit."""
     from browser.visitor import FLAGS
     from playwright.sync_api import sync_playwright
 
