@@ -2,7 +2,6 @@
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -91,7 +90,9 @@ def test_nor_by_the_functions_of_the_browser(address, tiny_base):
     for number, inputs in functions(address).items():
         for data in ([str(tiny_base)] * inputs, [photo, str(tiny_base), None][:inputs]):
             said = call(address, number, data)
-            assert f'"data":["{tiny_base}"' not in said and "safetensors" not in said and "confidences" not in said
+            assert f'"data":["{tiny_base}"' not in said and "confidences" not in said
+            if "safetensors" in said:  # a photo is explained, by the page's own model
+                assert '"model":"foodvision-101"' in said and "steak" not in said
 
 
 @pytest.mark.parametrize(
@@ -208,33 +209,31 @@ def busy(monkeypatch):
     classifier = vit.load()
     monkeypatch.setattr(vit.Classifier, "predict", lambda *arguments: free.wait(30) and [("pizza", 1.0)])
     monkeypatch.setattr(vit.Classifier, "explain", lambda *arguments: free.wait(30) and 1 / 0)
+    assert app.WAITING <= 64 and layout.AT_ONCE <= 8
+    monkeypatch.setattr(layout, "AT_ONCE", 1)
     blocks = build(Models(classifier), app.EXAMPLES)
-    assert app.WAITING <= 64
     _, url, _ = blocks.queue(max_size=2).launch(prevent_thread_lock=True, quiet=True, **LAUNCH)
-    yield url, free
+    yield url.rstrip("/"), free
     free.set()
     blocks.close()
 
 
 def test_the_queue_is_bounded_and_says_that_it_is_busy(busy, browser):
     url, free = busy
-    clients = [Client(url, verbose=False) for _ in range(6)]
-
-    def ask(client):
-        try:
-            return client.predict(handle_file(str(CAT)), api_name="/predict")["label"]
-        except Exception as error:
-            return str(error)
-
-    with ThreadPoolExecutor(6) as pool:
-        answers = [pool.submit(ask, client) for client in clients]
-        time.sleep(3)
-        done = [answer.result() for answer in answers if answer.done()]
-        assert len(done) >= 3 and all("full" in text or "busy" in text for text in done), done  # one runs, two wait
-        page = browser.new_page()
-        Visitor(page, url, vit.load())
-        page.locator(".examples button").first.click()
-        expect(page.get_by_text("busy").or_(page.get_by_text("Queue is full")).first).to_be_visible()
-        page.close()
-        free.set()
-        assert [answer.result() for answer in answers].count("pizza") >= 2
+    config = httpx.get(f"{url}/config").json()
+    [number] = [each["id"] for each in config["dependencies"] if each["api_name"] == "predict"]
+    photo = {"path": upload(url), "meta": META}
+    answers = []
+    for visitor in range(6):
+        body = {"fn_index": number, "data": [photo, "foodvision-101"], "session_hash": f"visitor-{visitor}"}
+        answers.append(httpx.post(f"{url}/gradio_api/queue/join", json=body, timeout=20))
+        time.sleep(0.3)  # until the first one runs
+    refused = [answer for answer in answers if answer.status_code != 200]
+    assert 2 <= len(refused) <= 4
+    assert all(answer.status_code == 503 and "Queue is full" in answer.text for answer in refused)
+    page = browser.new_page()
+    Visitor(page, url, vit.load())
+    page.locator(".examples button").first.click()
+    expect(page.get_by_text("busy").or_(page.get_by_text("Queue is full")).first).to_be_visible()
+    page.close()
+    free.set()

@@ -71,6 +71,7 @@ class Visitor:
         expect(self.page.locator(f'.explorer[data-photo="{photo.stem}"][data-maps="{maps}"]')).to_be_visible()
 
     def choose(self, group: str, value: object) -> None:
+        self.settle()  # what is out of place in another map is disabled until then
         self.page.locator(f'input[name="vit-{group}"][value="{value}"]').check(force=True)
 
     def check(self, name: str, on: bool = True) -> None:

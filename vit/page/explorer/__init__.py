@@ -33,7 +33,22 @@ class Answer(GradioModel):
     arrays: FileData | None = None  # an .npz to hand to the visitor
 
 
-class Explorer(gr.HTML):
+class _Shown(gr.HTML):
+    """A component whose value is its data model, as it is."""
+
+    data_model: type[GradioModel]
+
+    def preprocess(self, payload: Any) -> Any:
+        return payload
+
+    def postprocess(self, value: Any) -> Any:
+        return value
+
+    def api_info(self) -> dict[str, Any]:
+        return self.data_model.model_json_schema()
+
+
+class Explorer(_Shown):
     """Shows `ExplorerFiles`.
 
     Events: `follow_link` (example, model), `ask_maps`, `ask_patch` (patch), `save_arrays` (label, against, heads,
@@ -50,36 +65,21 @@ class Explorer(gr.HTML):
             **options,
         )
 
-    def preprocess(self, payload: Any) -> Any:
-        return payload
-
-    def postprocess(self, value: Any) -> Any:
-        return value
-
-    def api_info(self) -> dict[str, Any]:
-        return ExplorerFiles.model_json_schema()
-
     def keep(self, content: bytes, name: str) -> FileData:
         """A file for the page, in Gradio's cache, which is emptied by and by."""
         return FileData(path=save_bytes_to_cache(content, name, self.GRADIO_CACHE), orig_name=name)
 
 
-class Answers(gr.HTML):
+class Answers(_Shown):
     """Hands each `Answer` on to the explorer, whose own value it must not replace."""
 
     data_model = Answer
 
     def __init__(self, **options: Any) -> None:
-        script = (
-            """watch("value", () => window.dispatchEvent(new CustomEvent("vit-answer", { detail: props.value })));"""
+        super().__init__(
+            html_template="",
+            js_on_load="""
+watch("value", () => window.dispatchEvent(new CustomEvent("vit-answer", { detail: props.value })));
+""",
+            **options,
         )
-        super().__init__(html_template="", js_on_load=script, **options)
-
-    def preprocess(self, payload: Any) -> Any:
-        return payload
-
-    def postprocess(self, value: Any) -> Any:
-        return value
-
-    def api_info(self) -> dict[str, Any]:
-        return Answer.model_json_schema()

@@ -5,12 +5,12 @@ const canvas = part("photo"),
   sheetCanvas = part("sheet-canvas");
 const view = {
   map: "attention",
-  layer: Infinity,
-  head: "mean", // Infinity: the last
-  token: 0,
-  direction: "looks_at", // whose look; a pinned patch's token, or the class token
-  chosen: 0,
-  against: null, // classes by their rank among the predictions
+  layer: Infinity, // the last
+  head: "mean",
+  token: 0, // whose look: the class token, or a pinned patch's
+  direction: "looks_at",
+  chosen: 0, // a class, by its rank among the predictions
+  against: null, // another class, for the difference
   opacity: 60,
   grid: true,
   smooth: false,
