@@ -92,7 +92,10 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
     @gpu
     def find_maps(photo: str, model: str) -> Iterator[FileData]:
         with sentences():
-            yield from work.maps(attend(photo, model)[0], explorer.keep, models.turn)
+            path, found = _here(photo), classifier(model)
+            with models.turn:
+                explanation = found.explain(path)
+            yield from work.maps(explanation, explorer.keep, models.turn)
 
     @gpu
     def look(photo: str, model: str, patch: int) -> FileData:

@@ -78,7 +78,7 @@ def pack_relevance(explanation: Explanation, rank: int) -> bytes:
 
 def pack_patch(explanation: Explanation, patch: int) -> bytes:
     """What a patch looks at and what looks at it, for explanations whose attention did not go whole."""
-    return _file(_looks(explanation, explanation.token(patch)), {"patch": patch})
+    return _file(_looks(explanation, explanation.token(patch)))
 
 
 def best(explanation: Explanation) -> list[int]:
