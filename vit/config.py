@@ -41,6 +41,7 @@ class ViTConfig:
 
     layer_scale: float | None = None  # initial value of LayerScale (CaiT; DINOv2), None for none
     registers: int = 0  # register tokens (Darcet et al.)
+    register_neurons: tuple[tuple[int, int], ...] = ()  # (layer, MLP neuron): write to registers, not to patches
     stochastic_depth: float = 0.0  # chance that the last block is skipped in training; rises linearly
     class_token: bool = True
     distillation: bool = False  # DeiT's second token
@@ -75,6 +76,7 @@ class ViTConfig:
             raise ValueError(f"image_size is a number of pixels, or (height, width), not {self.image_size}.")
         if self.stem is not None:
             object.__setattr__(self, "stem", tuple(self.stem))
+        object.__setattr__(self, "register_neurons", tuple((int(a), int(b)) for a, b in self.register_neurons))
         for field, least in LEAST.items():
             if getattr(self, field) < least:
                 raise ValueError(f"{field} is {getattr(self, field)}, but must be at least {least}.")
@@ -84,6 +86,11 @@ class ViTConfig:
         for field, choices in (("pool", get_args(Pool)), ("position_resampling", get_args(PositionResampling))):
             if getattr(self, field) not in choices:
                 raise ValueError(f"{field} is {getattr(self, field)!r}, but must be one of {', '.join(choices)}.")
+        if self.register_neurons and not self.registers:
+            raise ValueError("register_neurons write to registers: set registers as well.")
+        for layer, neuron in self.register_neurons:
+            if not (0 <= layer < self.layers and 0 <= neuron < self.mlp_width):
+                raise ValueError(f"There is no neuron {neuron} in layer {layer}: register_neurons names one.")
         if self.width % self.heads:
             raise ValueError(
                 f"{self.heads} heads do not divide the width {self.width}: "

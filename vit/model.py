@@ -68,15 +68,32 @@ class MultiheadSelfAttention(nn.Module):
 class MLPBlock(nn.Module):
     """Two linear layers with a GELU between them, for each token alone: MLP of Eq. 3."""
 
-    def __init__(self, config: ViTConfig):
+    def __init__(self, config: ViTConfig, layer: int):
         super().__init__()
+        neurons = [neuron for at, neuron in config.register_neurons if at == layer]
         self.fc1 = nn.Linear(config.width, config.mlp_width)
+        self.to_registers = RegisterNeurons(config, neurons) if neurons else nn.Identity()
         self.fc2 = nn.Linear(config.mlp_width, config.width)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, z: Tensor) -> Tensor:
-        z = self.dropout(F.gelu(self.fc1(z)))  # B, T, MLP width
+        z = self.dropout(self.to_registers(F.gelu(self.fc1(z))))  # B, T, MLP width
         return self.dropout(self.fc2(z))  # B, T, D
+
+
+class RegisterNeurons(nn.Module):
+    """What these neurons of an MLP would write to patches goes to the registers (Jiang et al., arXiv 2506.08010)."""
+
+    def __init__(self, config: ViTConfig, neurons: list[int]):
+        super().__init__()
+        self.placed, self.prefix, self.neurons = config.placed_tokens, config.prefix_tokens, neurons
+
+    def forward(self, activation: Tensor) -> Tensor:
+        activation = activation.clone()  # B, T, MLP width
+        largest = activation[:, self.prefix :, self.neurons].amax(dim=1, keepdim=True)
+        activation[:, self.prefix :, self.neurons] = 0
+        activation[:, self.placed : self.prefix, self.neurons] = largest
+        return activation
 
 
 class LayerScale(nn.Module):
@@ -98,7 +115,7 @@ class TransformerEncoderBlock(nn.Module):
         self.attention_norm = nn.LayerNorm(config.width, eps=config.norm_eps)
         self.attention = MultiheadSelfAttention(config)
         self.mlp_norm = nn.LayerNorm(config.width, eps=config.norm_eps)
-        self.mlp = MLPBlock(config)
+        self.mlp = MLPBlock(config, layer)
 
         scale = config.layer_scale
         self.attention_scale = nn.Identity() if scale is None else LayerScale(config.width, scale)

@@ -30,6 +30,15 @@ def add_to(
     command.add_argument(
         "--from-scratch", nargs="?", const="Ti/16", metavar="VARIANT", help="start from nothing (default: Ti/16)"
     )
+    command.add_argument(
+        "--keep-classes", action="store_true", help="keep the classes of the base; the new ones join them"
+    )
+    command.add_argument("--teacher", metavar="MODEL", help="with --keep-classes: keep this model's instead")
+    command.add_argument(
+        "--teacher-photos",
+        metavar="FOLDER",
+        help="with --keep-classes: photos without labels to ask it about",
+    )
     command.add_argument("--resume", action="store_true", help="go on with the unfinished run in --out")
     command.add_argument(
         "--held-out",
@@ -112,6 +121,9 @@ def _finetune(options: argparse.Namespace) -> int:
         half=options.half,
         accumulate=options.accumulate,
         workers=WORKERS if options.workers is None else options.workers,
+        keep_classes=options.keep_classes,
+        teacher=options.teacher,
+        teacher_photos=options.teacher_photos,
     )
     if train != "scratch" and checkpoints.find(run.base) is None:
         print(f"Loading {run.base} …", flush=True)  # the Hub may take its time

@@ -20,6 +20,7 @@ TRAIN = ("train", "training")
 TEST = ("test", "testing", "val", "valid", "validation")
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".ppm", ".pgm"}
 FOOD101 = "food101"
+UNLABELLED = -1  # the target of a photo whose class nobody knows
 
 
 def cache() -> Path:
@@ -51,7 +52,8 @@ class Photos:
 
     def counts(self) -> list[int]:
         """How many photos each class has."""
-        return torch.bincount(torch.tensor(self.targets, dtype=torch.long), minlength=len(self.labels)).tolist()
+        labelled = [target for target in self.targets if target != UNLABELLED]
+        return torch.bincount(torch.tensor(labelled, dtype=torch.long), minlength=len(self.labels)).tolist()
 
 
 @dataclass(frozen=True)
@@ -101,14 +103,14 @@ def hold_out(photos: Photos, share: float, seed: int) -> tuple[list[int], list[i
 
 def known_to(photos: Photos, labels: list[str]) -> Photos:
     """The same photos with the classes numbered as in a model's labels, which must have them all."""
-    places = {label.casefold(): index for index, label in enumerate(labels)}
-    if strange := [label for label in photos.labels if label.casefold() not in places]:
+    places = {key(label): index for index, label in reversed(list(enumerate(labels)))}
+    if strange := [label for label in photos.labels if key(label) not in places]:
         raise DataError(
             f"The model does not know the class {strange[0]!r}"
             + (f" and {len(strange) - 1} others" if len(strange) > 1 else "")
             + ": evaluate one that was trained on these classes."
         )
-    targets = [places[photos.labels[target].casefold()] for target in photos.targets]
+    targets = [places[key(photos.labels[target])] for target in photos.targets]
     return Photos(photos.files, targets, labels)
 
 
@@ -174,6 +176,11 @@ def _food101() -> Data:
         targets = [labels.index(name.partition("/")[0]) for name in names]
         parts.append(Photos(files, targets, [label_of(label) for label in labels]))
     return Data(*parts)
+
+
+def key(label: str) -> str:
+    """What the spellings of one class share: "hot dog", "hotdog" and "Hot_Dog" are one."""
+    return re.sub(r"[\W_]+", "", label.casefold()) or label
 
 
 def label_of(folder: str) -> str:

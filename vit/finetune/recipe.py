@@ -54,6 +54,12 @@ class Recipe:
     plain_epochs: Annotated[int, "how many last epochs have neither mixup nor RandAugment", Limits(0)] = 0
     head_epochs: Annotated[int, "epochs of the head alone before all weights are trained", Limits(0)] = 10
     head_learning_rate: Annotated[float, "the head's learning rate while it is trained alone", Limits(0)] = 1e-3
+    registers: Annotated[int, "register tokens for a base that has none", Limits(0)] = 0
+    sink_penalty: Annotated[
+        float, "weight of what keeps patches from becoming sinks, where there are registers", Limits(0)
+    ] = 0.2
+    keep: Annotated[float, "weight of the teacher's opinion, with --keep-classes", Limits(0)] = 1.0
+    teacher_share: Annotated[float, "share of an epoch that --teacher-photos have", Limits(0, 0.9)] = 0.2
     seed: Annotated[int, "one seed, one result", Limits(0)] = 0
 
     @classmethod
@@ -92,6 +98,8 @@ class Recipe:
             learning_rate=self.head_learning_rate,
             batch_size=self.batch_size,
             balance=self.balance,
+            keep=self.keep,
+            teacher_share=self.teacher_share,
             seed=self.seed,
         )
 
@@ -113,10 +121,10 @@ DEFAULTS: dict[Train, dict[str, Any]] = {
 NOT_FOR: dict[Train, tuple[str, ...]] = {
     "head": (
         *("layer_decay", "mixup", "rand_augment", "crop", "stochastic_depth", "blend"),
-        *("small_size", "small_epochs", "plain_epochs", "head_epochs", "head_learning_rate"),
+        *("small_size", "small_epochs", "plain_epochs", "head_epochs", "head_learning_rate", "sink_penalty"),
     ),
     "all": (),
-    "scratch": ("blend", "head_epochs", "head_learning_rate"),
+    "scratch": ("blend", "head_epochs", "head_learning_rate", "keep", "teacher_share"),
 }
 
 

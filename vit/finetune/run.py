@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,8 +19,9 @@ from ..model import ViT
 from .data import DataError, Photos, hold_out
 from .evaluation import Evaluation
 from .features import features
+from .keeping import repeated
 from .recipe import Augmentation, Recipe, parameter_groups
-from .start import WORKERS, Run, base, claim, split
+from .start import WORKERS, Run, Start, claim, start
 from .training import Augmented, Features, OnEpoch, Row, Training
 from .views import bar_for, over, without
 
@@ -39,6 +39,8 @@ class Result:
     test: Evaluation
     floor: Evaluation | None  # of the head alone on the frozen base, where all weights were trained from there
     main_process: bool  # the one of several that writes and speaks
+    shared: tuple[str, ...] = ()  # classes that both the data and the teacher have
+    teacher: Classifier | None = None  # whose classes were kept
 
 
 def finetune(run: Run, out: Path, resume: bool = False, on_epoch: OnEpoch | None = None) -> Result:
@@ -49,14 +51,15 @@ def finetune(run: Run, out: Path, resume: bool = False, on_epoch: OnEpoch | None
     accelerator = Accelerator(gradient_accumulation_steps=run.accumulate)
     on_epoch = on_epoch if accelerator.is_main_process else None
     with accelerator.main_process_first():  # which fetches what the others then find
-        train, test = split(run)
-        classifier = base(run, train.labels)
+        begin = start(run)
     if run.recipe.small_epochs:
-        classifier.model.config.check_image(run.recipe.small_size, run.recipe.small_size)
-    classifier.model.to(accelerator.device).eval()
-    state = claim(run, out, resume, classifier, train, accelerator) / "state.pt"
+        begin.classifier.model.config.check_image(run.recipe.small_size, run.recipe.small_size)
+    for model in (begin.classifier, begin.teacher):
+        if model is not None:
+            model.model.to(accelerator.device).eval()
+    state = claim(run, out, resume, begin, accelerator) / "state.pt"
     try:
-        return _train(run, out, classifier, train, test, state, accelerator, on_epoch)
+        return _train(run, out, begin, state, accelerator, on_epoch)
     except ValueError:
         if accelerator.is_main_process and not state.exists():
             clear(out)  # nothing was learnt: what is mended may start anew in the same folder
@@ -64,32 +67,31 @@ def finetune(run: Run, out: Path, resume: bool = False, on_epoch: OnEpoch | None
 
 
 def _train(
-    run: Run,
-    out: Path,
-    classifier: Classifier,
-    train: Photos,
-    test: Photos,
-    state: Path,
-    accelerator: Accelerator,
-    on_epoch: OnEpoch | None,
+    run: Run, out: Path, begin: Start, state: Path, accelerator: Accelerator, on_epoch: OnEpoch | None
 ) -> Result:
     """The features, the head, all weights, the temperature, the test; and the model is written."""
-    recipe = run.recipe
-    everything = len(train) + len(test)
-    train, rows = _readable(run, classifier, train, accelerator)
-    test, test_rows = _readable(run, classifier, test, accelerator)
+    recipe, classifier = run.recipe, begin.classifier
+    everything = len(begin.train) + len(begin.test)
+    train, rows = _readable(run, classifier, begin.train, accelerator)
+    test, test_rows = _readable(run, classifier, begin.test, accelerator)
     learnt, held = hold_out(train, run.held_out, recipe.seed)
+    unlabelled, unlabelled_rows = None, None
+    if begin.unlabelled is not None:
+        unlabelled, unlabelled_rows = _readable(run, classifier, begin.unlabelled, accelerator)
 
     history: list[Row] = []
     floor = None
     if rows is not None:
         stage, watch = (recipe, on_epoch) if recipe.train == "head" else (recipe.head, None)
-        history = _train_head(stage, classifier, train, rows, learnt, held, accelerator, watch)
+        lessons = Lessons.of(train, learnt, unlabelled, stage.teacher_share)
+        table = rows if unlabelled_rows is None else torch.cat([rows, unlabelled_rows])
+        history = _train_head(stage, begin, lessons, table, train, rows, held, accelerator, run.workers, watch)
     if recipe.train == "head" and rows is not None:
         logits, targets = _logits(classifier.model.head, rows[held]), torch.tensor(train.take(held).targets)
     else:
         floor = None if test_rows is None else _measure(classifier.model.head, test_rows, test)
-        classifier, history = _train_all(run, classifier, train, learnt, held, state, accelerator, on_epoch)
+        lessons = Lessons.of(train, learnt, unlabelled, recipe.teacher_share)
+        classifier, history = _train_all(run, begin, lessons, train.take(held), state, accelerator, on_epoch)
         logits, readable = _answers(classifier, train.take(held), accelerator, run.workers)
         targets = torch.tensor(readable.targets)
 
@@ -113,6 +115,8 @@ def _train(
         test=measured,
         floor=floor,
         main_process=accelerator.is_main_process,
+        shared=begin.shared,
+        teacher=begin.teacher,
     )
 
 
@@ -146,57 +150,98 @@ def _readable(
     else:
         with bar_for(accelerator, len(photos), "reading photos") as bar:
             _, problems = over(photos, classifier.preprocessing, _nothing, accelerator, None, run.workers, bar)
-    photos = without(photos, problems, accelerator)
-    for label, count in zip(photos.labels, photos.counts()):
-        if not count:
+    readable = without(photos, problems, accelerator)
+    for label, count, before in zip(readable.labels, readable.counts(), photos.counts()):
+        if before and not count:
             raise DataError(f"None of the photos of {label!r} can be read: mend them, or remove the class.")
-    return photos, rows
+    return readable, rows
 
 
 def _nothing(images: Tensor) -> Tensor:
     return images[:, 0, 0, 0]
 
 
+@dataclass(frozen=True)
+class Lessons:
+    """The photos that are learnt from: those with labels, and those without as often as the recipe says."""
+
+    photos: Photos  # all there are, the ones without labels last
+    indexes: list[int]  # of those that an epoch meets
+
+    @classmethod
+    def of(cls, train: Photos, learnt: list[int], unlabelled: Photos | None, share: float) -> Lessons:
+        if unlabelled is None:
+            return cls(train, learnt)
+        photos = replace(train, files=train.files + unlabelled.files, targets=train.targets + unlabelled.targets)
+        again = repeated(len(unlabelled), len(learnt), share)
+        return cls(photos, learnt + [len(train) + index for index in again])
+
+    @property
+    def targets(self) -> Tensor:
+        return torch.tensor([self.photos.targets[index] for index in self.indexes])
+
+
+class Head(nn.Module):
+    """A head that reads the first of a row's numbers, the features; a teacher's may stand after them."""
+
+    def __init__(self, head: nn.Linear):
+        super().__init__()
+        self.head = head
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return self.head(rows[:, : self.head.in_features])
+
+
 def _train_head(
     recipe: Recipe,
-    classifier: Classifier,
-    photos: Photos,
+    begin: Start,
+    lessons: Lessons,
     rows: Tensor,
-    learnt: list[int],
+    train: Photos,
+    train_rows: Tensor,
     held: list[int],
     accelerator: Accelerator,
+    workers: int,
     on_epoch: OnEpoch | None,
 ) -> list[Row]:
-    targets = torch.tensor(photos.targets)
-    head = nn.Sequential(OrderedDict(head=classifier.model.head))
+    model, targets = begin.classifier.model, torch.tensor(train.targets)
+    assert isinstance(model.head, nn.Linear)
+    head, teacher = Head(model.head), None
+    if begin.teacher is not None:
+        width, their_head = rows.shape[1], begin.teacher.model.head
+        rows = torch.cat([rows, features(begin.teacher, lessons.photos, accelerator, workers)[0]], dim=1)
+
+        def teacher(rows: Tensor) -> Tensor:
+            return their_head(rows[:, width:])
+
     training = Training(
         head,
         parameter_groups(head, recipe, layers=0),
-        lambda epoch: Features(rows[learnt], targets[learnt]),
-        targets[learnt],
-        len(photos.labels),
+        lambda epoch: Features(rows[lessons.indexes], lessons.targets),
+        lessons.targets,
+        len(train.labels),
         recipe,
         accelerator,
-        held_out=(lambda head: (_logits(head, rows[held]), targets[held])) if held else None,
+        held_out=(lambda head: (_logits(head, train_rows[held]), targets[held])) if held else None,
+        teacher=teacher,
     )
     history = training.run(on_epoch)
-    classifier.model.head.load_state_dict(training.best.get_submodule("head").state_dict())
+    model.head.load_state_dict(training.best.get_submodule("head").state_dict())
     accelerator.free_memory()  # Accelerate would go on to scale this head's gradients
     return history
 
 
 def _train_all(
     run: Run,
-    classifier: Classifier,
-    photos: Photos,
-    learnt: list[int],
-    held: list[int],
+    begin: Start,
+    lessons: Lessons,
+    watched: Photos,
     state: Path,
     accelerator: Accelerator,
     on_epoch: OnEpoch | None,
 ) -> tuple[Classifier, list[Row]]:
-    recipe, model = run.recipe, classifier.model
-    trained, watched = photos.take(learnt), photos.take(held)
+    recipe, classifier, model = run.recipe, begin.classifier, begin.classifier.model
+    trained = lessons.photos.take(lessons.indexes)
     start = {name: weights.clone() for name, weights in model.state_dict().items()}
     full = classifier.preprocessing.image_size or model.config.native_size
 
@@ -214,12 +259,13 @@ def _train_all(
         parameter_groups(model, recipe, model.config.layers),
         epoch,
         torch.tensor(trained.targets),
-        len(photos.labels),
+        len(trained.labels),
         recipe,
         accelerator,
-        held_out=held_out if held else None,
+        held_out=held_out if len(watched) else None,
         workers=run.workers,
         state=state,
+        teacher=None if begin.teacher is None else begin.teacher.model.forward,
     )
     history = training.run(on_epoch)
     end = training.best.state_dict()

@@ -30,6 +30,8 @@ from tqdm import tqdm
 
 from ..photo_files import PhotoError
 from .data import Photos
+from .keeping import Keeping, shares
+from .objective import Objective, Teacher, log_prior
 from .recipe import GROUP, Augmentation, Recipe, schedule, seed_of
 
 Row = dict[str, Any]  # the figures of an epoch
@@ -84,7 +86,7 @@ class Training(Generic[Model]):
     """Trains a model on `epoch_of(epoch)`, a data set with the same targets in every epoch.
 
     `held_out` gives a model's logits for other photos, and their targets. With a `state` file training goes on from
-    what it holds, and may be killed at any moment.
+    what it holds, and may be killed at any moment. With a `teacher` photos may be without a label.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class Training(Generic[Model]):
         held_out: Callable[[Model], tuple[Tensor, Tensor]] | None = None,
         workers: int = 0,
         state: Path | None = None,
+        teacher: Teacher | None = None,
     ):
         self.recipe, self.accelerator, self.state = recipe, accelerator, state
         self.epoch_of, self.held_out, self.workers = epoch_of, held_out, workers
@@ -107,14 +110,17 @@ class Training(Generic[Model]):
         self.steps, self.batch_size = _divide(self.count, recipe.batch_size, accelerator.num_processes)
         if self.accumulate > self.batch_size // accelerator.num_processes:
             raise ValueError(f"A batch of {self.batch_size} photos has no {self.accumulate} parts: --accumulate less.")
-        shares = torch.bincount(targets, minlength=classes).clamp(min=1) / self.count
-        self.prior = recipe.balance * shares.log().to(accelerator.device)
+        prior = recipe.balance * log_prior(targets, classes).to(accelerator.device)
 
         for group in groups:
             group["peak"] = group["lr"]
         self.model = model.to(accelerator.device)
         self.average = AveragedModel(self.model, avg_fn=_moving(recipe.ema)) if recipe.ema else None
-        self.wrapped, self.optimizer = accelerator.prepare(self.model, torch.optim.AdamW(groups))
+        self.teacher = teacher
+        objective = Objective(self.model, prior, recipe)
+        if teacher is not None:
+            objective = Keeping(self.model, prior, recipe, teacher)
+        self.wrapped, self.optimizer = accelerator.prepare(objective, torch.optim.AdamW(groups))
         self.at = Progress()
         if state is not None and state.exists():
             self._restore(state)
@@ -184,7 +190,8 @@ class Training(Generic[Model]):
                 raise KeyboardInterrupt
 
     def _figures(self) -> str:
-        return f"loss={self.at.loss / self.at.photos:.3f}, accuracy={self.at.correct / self.at.photos:.1%}"
+        photos = max(1, self.at.photos)
+        return f"loss={self.at.loss / photos:.3f}, accuracy={self.at.correct / photos:.1%}"
 
     def _row(self, bar: tqdm) -> Row:
         """The figures of an epoch that is over, with those of the photos held out."""
@@ -218,16 +225,18 @@ class Training(Generic[Model]):
         before = sum(len(earlier) for earlier in torch.empty(own).tensor_split(self.accumulate)[:part])
         place = accelerator.process_index * own + before  # of the first photo in the batch
         inputs, targets = inputs.to(accelerator.device), targets.to(accelerator.device)
+        if self.teacher is not None:
+            targets = shares(targets, self.classes)
         if recipe.at(at.epoch).mixup:
             inputs, targets = self._mix(inputs, targets, place)
         torch.manual_seed(seed_of(recipe.seed, at.epoch, at.step, place))  # for dropout and stochastic depth
         with nullcontext() if last else accelerator.no_sync(self.wrapped):
-            logits = self.wrapped(inputs).float()
-            adjusted = logits + self.prior
-            loss = F.cross_entropy(adjusted, targets, label_smoothing=recipe.label_smoothing, reduction="sum")
+            loss, logits = self.wrapped(inputs, targets)
             accelerator.backward(loss / own * accelerator.gradient_accumulation_steps)  # which it divides by
         answers = targets if targets.ndim == 1 else targets.argmax(1)
-        sums = torch.stack([loss.detach(), (logits.argmax(1) == answers).sum(), logits.new_tensor(len(answers))])
+        labelled = torch.ones_like(answers) if targets.ndim == 1 else (targets.amax(1) > 0).long()
+        correct = ((logits.argmax(1) == answers) * labelled).sum()
+        sums = torch.stack([loss.detach(), correct, labelled.sum()])
         loss, correct, photos = accelerator.reduce(sums, "sum").tolist()
         at.loss, at.correct, at.photos = at.loss + loss, at.correct + round(correct), at.photos + round(photos)
         if not last:
