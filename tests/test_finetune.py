@@ -35,7 +35,9 @@ def finetune(tiny_base, discs, tmp_path):
 
 
 def weights(folder):
-    return safetensors.torch.load_file(folder / "model.safetensors")
+    """The model's own parameters in a folder."""
+    state = safetensors.torch.load_file(folder / "model.safetensors")
+    return {name: tensor for name, tensor in state.items() if not name.startswith("training_features.")}
 
 
 def wait_for(file, process):
@@ -153,7 +155,7 @@ def test_ctrl_c_says_how_to_go_on(tiny_base, discs, tmp_path, workers):
 def test_ctrl_c_before_anything_was_begun_says_so(finetune, monkeypatch, capsys):
     from vit.finetune import run
 
-    monkeypatch.setattr(run, "split", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(run, "start", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
     assert finetune() == 130
     assert capsys.readouterr().err == "vit: Stopped. Run the same command again to go on.\n"
 

@@ -127,10 +127,17 @@ def test_nothing_of_a_confusion_is_cut_off_and_no_labels_overlap(figures, classe
 
 
 def test_a_confusion_of_a_thousand_classes_labels_some_of_them(figures):
-    picture = report.confusion(evaluation_of([5, 6], [5, 7], [f"class {index}" for index in range(1000)]))
+    answers = list(range(1000))
+    picture = report.confusion(evaluation_of(answers, answers, [f"class {index}" for index in range(1000)]))
     assert max(picture.size) < 3000
     names = [text.get_text() for text in figures[0].axes[0].get_yticklabels()]
     assert names[:2] == ["class 0", "class 7"]  # two pixels a class, and a label needs thirteen
+
+
+def test_a_confusion_leaves_out_classes_that_do_not_occur(figures):
+    report.confusion(evaluation_of([5, 6], [5, 7], [f"class {index}" for index in range(1000)]))
+    names = [text.get_text() for text in figures[0].axes[0].get_yticklabels()]
+    assert names == ["class 5", "class 6", "class 7"]
 
 
 def test_the_mistakes_have_their_photos_whole_and_their_words(figures, pictures):

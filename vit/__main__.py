@@ -72,10 +72,11 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--smooth", action="store_true", help="draw maps smooth instead of patch by patch")
     command.add_argument("--own-scale", action="store_true", help="a colour scale for each map, not one for a sheet")
     command.add_argument("--curves", action="store_true", help="deletion and insertion curves of each map")
+    _add_registers(command)
     command.add_argument("--without-outliers", action="store_true", help="leave out patches of far too large a norm")
     command.set_defaults(run=_explain)
 
-    finetune.add_to(commands, _add_model)
+    finetune.add_to(commands, _add_model, _add_registers)
 
     command = commands.add_parser("deploy", help="put the app on Hugging Face Spaces", description=_deploy.__doc__)
     command.add_argument("space", metavar="USER/NAME", help="the Space; created where there is none")
@@ -90,6 +91,12 @@ def _parser() -> argparse.ArgumentParser:
 def _add_model(command: argparse.ArgumentParser) -> None:
     command.add_argument("--model", default=DEFAULT, help=f"{MODEL_HELP} (default: %(default)s)")
     command.add_argument("--revision", help="branch, tag or commit on the Hub")
+
+
+def _add_registers(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--registers", action="store_true", help="move its sinks to test-time registers (arXiv 2506.08010)"
+    )
 
 
 def _heads(text: str) -> Heads:
@@ -120,9 +127,11 @@ def _predict(options: argparse.Namespace) -> int:
     classifier = _load(options)
 
     def predict(photo: str) -> None:
-        predictions = classifier.predict(photo, options.top_k)
+        answer = classifier.answer(photo, options.top_k)
         print(photo)
-        for label, probability in predictions:
+        if answer.unfamiliar:
+            print("  This is like nothing it was trained on. Its best guesses:")
+        for label, probability in answer.predictions:
             print(f"  {probability:6.1%}  {label}")
 
     return _for_each(options.photos, predict)
@@ -132,6 +141,8 @@ def _explain(options: argparse.Namespace) -> int:
     from . import export  # matplotlib is slow to import, and nothing else needs it
 
     classifier = _load(options)
+    if options.registers:
+        classifier = classifier.with_registers(report=print)
     layers = classifier.model.config.layers
     for layer in (options.layer, options.start):
         if not -layers <= layer < layers:

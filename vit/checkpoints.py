@@ -14,6 +14,7 @@ from tqdm import tqdm
 from . import hub
 from .classifier import Classifier
 from .config import VARIANTS
+from .familiarity import TrainingFeatures
 from .families import Checkpoint, Files, Json, describe
 from .key_maps import State, key_map_of, place_tokens, rename
 from .model import ViT
@@ -25,6 +26,7 @@ PICKLES = (".bin", ".pt", ".pth")
 # The checkpoints that come with the package, and need no network.
 EMBEDDED = {f"foodvision-{name}": Path(__file__).parent / "foodvision" / name for name in ("101", "mini")}
 DEFAULT = "foodvision-101"
+TRAINING_FEATURES = "training_features."  # what `familiarity` needs lies among the weights under these names
 
 
 class CheckpointError(ValueError):
@@ -45,11 +47,11 @@ def load(
     """
     weights = find(source) or hub.fetch(str(source), WEIGHTS, revision, token, progress)
     try:
-        model, checkpoint = _read(weights)
+        model, checkpoint, features = _read(weights)
     except (CheckpointError, NotAPlainViT) as error:
         text = str(error)
         raise CheckpointError(text if text.startswith(Path(source).name) else f"{source}: {text}") from error.__cause__
-    return Classifier(model.eval(), checkpoint.labels, checkpoint.preprocessing, str(source))
+    return Classifier(model.eval(), checkpoint.labels, checkpoint.preprocessing, str(source), features)
 
 
 def find(source: str | Path) -> Path | None:
@@ -75,6 +77,8 @@ def save(classifier: Classifier, folder: str | Path, half: bool = False) -> None
     state = {name: tensor.cpu().contiguous() for name, tensor in classifier.model.state_dict().items()}
     if half:
         state = {name: tensor.half() for name, tensor in state.items()}
+    if classifier.training_features is not None:
+        state |= {TRAINING_FEATURES + name: tensor for name, tensor in classifier.training_features.to_state().items()}
     # Not save_file, which makes a file that its owner alone can read.
     (folder / "model.safetensors").write_bytes(safetensors.torch.save(state, metadata={"format": "pt"}))
     config = {
@@ -104,13 +108,14 @@ def _weights_in(folder: Path) -> Path:
     raise CheckpointError(f"The folder {str(folder)!r} should hold {WEIGHTS[0]}, but there is {found}.")
 
 
-def _read(weights: Path) -> tuple[ViT, Checkpoint]:
+def _read(weights: Path) -> tuple[ViT, Checkpoint, TrainingFeatures | None]:
     """Weights and what lies beside them, turned into our shape; every parameter is accounted for."""
     files = Files(
         weights.name, _json(weights.with_name("config.json")), _json(weights.with_name("preprocessor_config.json"))
     )
     refuse_others((), files.config)
     state = _state(weights)
+    beside = {name: state.pop(name) for name in list(state) if name.startswith(TRAINING_FEATURES)}
     refuse_others(state, {})
     key_map = key_map_of(state)
     if key_map is None:
@@ -130,7 +135,22 @@ def _read(weights: Path) -> tuple[ViT, Checkpoint]:
         model = ViT(checkpoint.config)
     _account(state, model)
     model.load_state_dict({name: tensor.float() for name, tensor in state.items()}, assign=True)
-    return model, checkpoint
+    return model, checkpoint, _training_features(beside, model)
+
+
+def _training_features(state: State, model: ViT) -> TrainingFeatures | None:
+    if not state:
+        return None
+    try:
+        features = TrainingFeatures(
+            **{name.removeprefix(TRAINING_FEATURES): tensor.float() for name, tensor in state.items()}
+        )
+        fits = features.means.shape[1] == len(features.whitening) == features.whitening.shape[1]
+    except (TypeError, IndexError):
+        fits = False
+    if not fits or len(features.whitening) != model.config.head_width:
+        raise CheckpointError(f"Its {TRAINING_FEATURES}… are of another model: save the checkpoint again.")
+    return features
 
 
 def _account(state: State, model: ViT) -> None:

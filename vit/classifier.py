@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from . import maps
 from .explanation import CannotTell, Explanation, Gradients
+from .familiarity import UNFAMILIAR, TrainingFeatures
 from .images import Preprocessing
 from .model import ViT
 from .photo_files import Photo, open_photo
+from .registers import TestTimeRegisters, test_time_registers
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a classifier says of a photo."""
+
+    predictions: list[tuple[str, float]]  # labels with their probabilities, the likeliest first
+    familiarity: float | None  # how like its training photos the photo is; None where the checkpoint does not know
+
+    @property
+    def unfamiliar(self) -> bool:
+        """Whether the photo is like nothing the model was trained on, as far as it knows."""
+        return self.familiarity is not None and self.familiarity < UNFAMILIAR
 
 
 @dataclass(frozen=True)
@@ -21,10 +38,15 @@ class Classifier:
     labels: list[str]  # empty when the checkpoint has no classifier
     preprocessing: Preprocessing
     name: str = ""  # where it came from: a Hub id, a folder, a file
+    training_features: TrainingFeatures | None = None  # what `familiarity` needs, where the checkpoint has it
 
-    @torch.inference_mode()
     def predict(self, image: Photo, top_k: int = 5) -> list[tuple[str, float]]:
         """The `top_k` likeliest labels with their probabilities, the likeliest first."""
+        return self.answer(image, top_k).predictions
+
+    @torch.inference_mode()
+    def answer(self, image: Photo, top_k: int = 5) -> Answer:
+        """The likeliest labels, and how familiar the photo is, from one forward pass."""
         if not self.labels:
             raise CannotTell(
                 f"{self.name or 'This checkpoint'} has no classifier, so it predicts nothing: "
@@ -32,9 +54,10 @@ class Classifier:
             )
         if top_k < 1:
             raise ValueError(f"top_k is {top_k}, but must be at least 1.")
-        probabilities = self.model(self._batch(image))[0].softmax(dim=-1)
-        best = probabilities.topk(min(top_k, len(self.labels)))
-        return [(self.labels[index], value) for value, index in zip(best.values.tolist(), best.indices.tolist())]
+        tokens = self.model.encode(self._batch(image))
+        best = self.model.classify(tokens)[0].softmax(dim=-1).topk(min(top_k, len(self.labels)))
+        labels = [self.labels[index] for index in best.indices.tolist()]
+        return Answer(list(zip(labels, best.values.tolist())), self._familiarity(tokens))
 
     def explain(self, image: Photo) -> Explanation:
         """What the model sees in the photo: probabilities, and the attention of every layer and head."""
@@ -58,8 +81,34 @@ class Classifier:
             box=self.preprocessing.box(photo.size),
             labels=self.labels,
             patch_size=config.patch_size,
+            familiarity=self._familiarity(recording.tokens[-1]),
             backward=lru_cache(maxsize=4)(partial(self._backward, images)),
         )
+
+    @torch.inference_mode()
+    def familiarity(self, image: Photo) -> float | None:
+        """How like its training photos the photo is: the share of held-out ones that are less like them (0 to 1).
+
+        Below `vit.familiarity.UNFAMILIAR` the photo is unfamiliar. None where the checkpoint does not know.
+        """
+        return None if self.training_features is None else self._familiarity(self.model.encode(self._batch(image)))
+
+    def with_registers(
+        self, photos: Iterable[Photo] | None = None, report: Callable[[TestTimeRegisters], object] | None = None
+    ) -> Classifier:
+        """The same classifier with test-time registers in place of its sinks; itself where there are none.
+
+        `photos` are a handful to find the sinks with, by default the examples that come with the project. `report` is
+        given what was found: `print` prints a sentence. Nothing is trained, this classifier stays as it is, and
+        `vit.save` keeps what was found.
+        """
+        whole = replace(self.preprocessing, crop=self.preprocessing.image_size or self.model.config.native_size)
+        weight = self.model.patch_embedding.projection.weight
+        images = torch.stack([whole(photo) for photo in (example_photos() if photos is None else photos)])
+        found = test_time_registers(self.model, images.to(weight.device, weight.dtype))
+        if report is not None:
+            report(found)
+        return replace(self, model=found.model, training_features=None) if found.neurons else self
 
     def position_similarity(self) -> Tensor:
         """How alike the position embeddings of all patches are (R, C, R, C): the paper's Figure 7, middle."""
@@ -71,6 +120,13 @@ class Classifier:
         if self.model.config.stem is not None:
             raise ValueError("The patches of a hybrid come from a ResNet's features, so its filters are no pictures.")
         return maps.filter_components(self.model.patch_embedding.projection.weight.detach(), count)
+
+    @torch.inference_mode()
+    def _familiarity(self, tokens: Tensor) -> float | None:
+        """Of the last layer's tokens (1, T, D)."""
+        if self.training_features is None:
+            return None
+        return self.training_features.familiarity(self.model.pool(tokens))[0].item()
 
     def _backward(self, images: Tensor, index: int) -> Gradients:
         """How a class's logit changes with the attention and the tokens. No gradient stays in the model."""
@@ -84,6 +140,14 @@ class Classifier:
     def _batch(self, image: Photo) -> Tensor:
         weight = self.model.patch_embedding.projection.weight
         return self.preprocessing(image)[None].to(weight.device, weight.dtype)  # 1, 3, height, width
+
+
+def example_photos() -> list[Path]:
+    """The photos that come with the project."""
+    photos = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.jpg"))
+    if not photos:
+        raise ValueError("The example photos are not here: give a handful of photos to find the sinks with.")
+    return photos
 
 
 def _reads(model: ViT, tokens: int) -> Tensor:

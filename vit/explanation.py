@@ -41,6 +41,7 @@ class Explanation:
     box: tuple[float, float, float, float]  # the part of the photo that the model saw: left, top, right, bottom
     labels: list[str]
     patch_size: int
+    familiarity: float | None  # how like the training photos it is: see `Classifier.familiarity`
     backward: Callable[[int], Gradients] = field(repr=False)  # of a class, by its index; run when a method needs it
 
     def class_attention(self, heads: Heads = "mean") -> Tensor:

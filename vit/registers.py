@@ -1,8 +1,8 @@
 """Sink patches, and registers that take their place.
 
 A few patches of many ViTs grow a norm tens of times the others' and draw the attention of all tokens, whatever they
-show: sinks. Register tokens take that over where a model is trained with them (Darcet et al., arXiv 2309.16588). Here are
-two ways to add registers to a checkpoint that has none; each gives a new model and leaves the old one as it is.
+show: sinks. Register tokens take that over where a model is trained with them (Darcet et al., arXiv 2309.16588). Two
+ways to add registers to a checkpoint that has none; each gives a new model and leaves the old one as it is:
 
 - `test_time_registers` (Jiang et al., arXiv 2506.08010): the few MLP neurons that make the sinks write to added tokens
   instead. Nothing is trained.
@@ -45,7 +45,7 @@ def norm_ratios(tokens: Tensor, prefix: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class TestTime:
+class TestTimeRegisters:
     """What test-time registers do to a model, measured on the photos that they were found with."""
 
     model: ViT  # the plain one itself where there is nothing to mend
@@ -70,7 +70,7 @@ class TestTime:
 
 
 @torch.inference_mode()
-def test_time_registers(model: ViT, images: Tensor) -> TestTime:
+def test_time_registers(model: ViT, images: Tensor) -> TestTimeRegisters:
     """The model with registers that its sinks' neurons write to, found from a handful of photos (B, 3, H, W).
 
     Of the neurons that pull most at sinks the first few are taken. How many is chosen by what it costs: the share of
@@ -80,7 +80,7 @@ def test_time_registers(model: ViT, images: Tensor) -> TestTime:
     plain = model.record(images, layers=[-1])
     sinks = is_sink(plain.tokens, config.prefix_tokens)
     before, look = sinks.sum().item() / len(images), _look(plain, config, sinks)
-    nothing = TestTime(model, (), (before, before), (look, look), 0.0)
+    nothing = TestTimeRegisters(model, (), (before, before), (look, look), 0.0)
     if config.registers or before <= FEW:
         return nothing
     ranked = _by_pull(model, images, plain.tokens, sinks)
@@ -91,7 +91,7 @@ def test_time_registers(model: ViT, images: Tensor) -> TestTime:
         after = is_sink(recording.tokens, given.config.prefix_tokens).sum().item() / len(images)
         change = (_moved if config.classes else _turned)(plain.logits, recording.logits)
         left = _look(recording, given.config, sinks)
-        found.append(TestTime(given, ranked[:count], (before, after), (look, left), change))
+        found.append(TestTimeRegisters(given, ranked[:count], (before, after), (look, left), change))
     gone = [one for one in found if one.sinks[1] <= FEW]
     return min(gone, key=lambda one: one.change + one.look[1], default=nothing)
 

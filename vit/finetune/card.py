@@ -40,6 +40,7 @@ def card(result: Result, title: str) -> str:
         f"A {model.config.name} of {parameters:,} parameters that tells {len(test.labels)} classes "
         f"apart. Trained: {HOW[recipe.train]} {_base(run.base)}.",
         "",
+        *_kept(result),
         "```python",
         "import vit",
         "",
@@ -79,9 +80,24 @@ def card(result: Result, title: str) -> str:
         "",
         "| class | right | of |",
         "|---|---|---|",
-        *(f"| {label.replace('|', '&#124;')} | {right} | {total} |" for label, right, total in test.per_class),
+        *(f"| {label.replace('|', '&#124;')} | {right} | {total} |" for label, right, total in test.per_class if total),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _kept(result: Result) -> list[str]:
+    """Whose classes it keeps, and which of them the photos show, too."""
+    run, teacher = result.run, result.teacher
+    if teacher is None:
+        return []
+    beside = f", and on photos without labels ({Path(run.teacher_photos).name})" if run.teacher_photos else ""
+    new = len(result.test.labels) - len(teacher.labels)
+    shared = ", ".join(result.shared) if result.shared else "none"
+    return [
+        f"It keeps the {len(teacher.labels):,} classes of {_base(run.teacher or run.base)}, its teacher for them on "
+        f"these photos{beside}; {new:,} new ones joined them. Classes that both have: {shared}.",
+        "",
+    ]
 
 
 def _base(base: str) -> str:

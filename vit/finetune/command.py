@@ -19,7 +19,9 @@ DATA_HELP = "a folder of class folders, or of train and test folders that hold t
 
 
 def add_to(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], add_model: Callable[[argparse.ArgumentParser], None]
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    add_model: Callable[[argparse.ArgumentParser], None],
+    add_registers: Callable[[argparse.ArgumentParser], None],
 ) -> None:
     """Add both commands to the parser. What is slow to import waits until one runs."""
     command = commands.add_parser("finetune", help="train on your own photos", description=_finetune.__doc__)
@@ -73,6 +75,7 @@ def add_to(
     command = commands.add_parser("evaluate", help="how good a model is", description=_evaluate.__doc__)
     command.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_model(command)
+    add_registers(command)
     command.add_argument("--part", choices=("test", "train"), default="test", help="of the data (default: test)")
     command.add_argument(
         "--out", type=Path, metavar="FOLDER", help="for the confusion matrix and the most wrong photos"
@@ -173,6 +176,8 @@ def _evaluate(options: argparse.Namespace) -> int:
         photos = data.train
         print(f"There is no test part: all {len(photos)} photos count, those that a model was trained on too.")
     classifier = load(options.model, options.revision)
+    if options.registers:
+        classifier = classifier.with_registers(report=print)
     photos = known_to(photos, classifier.labels)
     workers = WORKERS if options.workers is None else options.workers
     accelerator = Accelerator()

@@ -74,6 +74,11 @@ class Evaluation:
         pairs = self.targets * classes + self.answers
         return torch.bincount(pairs, minlength=classes**2).view(classes, classes)
 
+    @cached_property
+    def occurring(self) -> list[int]:
+        """The classes that photos have or got as an answer: of a model that knows many, the data may show few."""
+        return (self.confusion.sum(dim=0) + self.confusion.sum(dim=1)).nonzero()[:, 0].tolist()
+
     @property
     def per_class(self) -> list[tuple[str, int, int]]:
         """Of each class the label, how many photos were answered correctly, and how many there are."""
@@ -122,16 +127,20 @@ class Evaluation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the logits, for JSON."""
+        """Everything but the logits, for JSON; classes that do not occur are left out."""
+        occurring = self.occurring
         return {
-            "labels": list(self.labels),
+            "labels": [self.labels[index] for index in occurring],
             "total": self.total,
             "correct": self.correct,
             **({f"top{TOP}": self.top(TOP)} if self.has_top else {}),
             "balanced_accuracy": self.balanced_accuracy,
             "calibration_error": self.calibration_error,
-            "per_class": [dict(label=label, correct=correct, total=total) for label, correct, total in self.per_class],
-            "confusion": self.confusion.tolist(),
+            "per_class": [
+                dict(zip(("label", "correct", "total"), row, strict=True))
+                for row in (self.per_class[index] for index in occurring)
+            ],
+            "confusion": self.confusion[occurring][:, occurring].tolist(),
         }
 
     @property

@@ -64,14 +64,15 @@ def confusion(evaluation: Evaluation) -> Image.Image:
     """How many photos of each class (rows) got which answer (columns).
 
     The colour is the share of the row, so that classes of any size compare, and rises steeply at first: a few mistakes
-    are to be seen. A class without photos has an empty row.
+    are to be seen. A class without photos has an empty row, and none where it is nobody's answer either.
     """
-    counts = evaluation.confusion.numpy()
+    occurring = evaluation.occurring
+    counts = evaluation.confusion[occurring][:, occurring].numpy()
     classes = len(counts)
     shares = np.divide(counts, counts.sum(axis=1, keepdims=True), out=np.zeros(counts.shape), where=counts > 0)
     cell = max(2, min(96, max(44, 720 // classes), MATRIX // classes))
     side, size = classes * cell, 9.5 if classes <= NUMBERED else 7
-    labels = [_cut(label, size, 220) for label in evaluation.labels]
+    labels = [_cut(evaluation.labels[index], size, 220) for index in occurring]
     longest = max(_width(label, size) for label in labels)
     upright, tall = longest > cell, min(side, 400)
     left, below = 50 + longest, 50 + (longest if upright else 12)

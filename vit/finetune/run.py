@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from .. import checkpoints
 from ..classifier import Classifier
+from ..familiarity import TrainingFeatures
 from ..hub_upload import UNFINISHED
 from ..model import ViT
 from .data import DataError, Photos, hold_out
@@ -86,22 +87,30 @@ def _train(
         lessons = Lessons.of(train, learnt, unlabelled, stage.teacher_share)
         table = rows if unlabelled_rows is None else torch.cat([rows, unlabelled_rows])
         history = _train_head(stage, begin, lessons, table, train, rows, held, accelerator, run.workers, watch)
-    if recipe.train == "head" and rows is not None:
-        logits, targets = _logits(classifier.model.head, rows[held]), torch.tensor(train.take(held).targets)
-    else:
-        floor = None if test_rows is None else _measure(classifier.model.head, test_rows, test)
+        floor = None if test_rows is None or recipe.train == "head" else _measure(classifier, test_rows, test)
+    trained, watched = train.take(learnt), train.take(held)
+    if recipe.train != "head":
         lessons = Lessons.of(train, learnt, unlabelled, recipe.teacher_share)
-        classifier, history = _train_all(run, begin, lessons, train.take(held), state, accelerator, on_epoch)
-        logits, readable = _answers(classifier, train.take(held), accelerator, run.workers)
-        targets = torch.tensor(readable.targets)
+        classifier, history = _train_all(run, begin, lessons, watched, state, accelerator, on_epoch)
+        if run.half:
+            classifier.model.half().float()
+        trained, rows = _features(run, classifier, trained, accelerator)
+        watched, watched_rows = _features(run, classifier, watched, accelerator)
+        test, test_rows = _features(run, classifier, test, accelerator)
+    else:
+        assert rows is not None and test_rows is not None
+        rows, watched_rows = rows[learnt], rows[held]
 
-    temperature = calibrate(classifier.model.head, logits, targets)
+    head = classifier.model.head
+    temperature = calibrate(head, _logits(head, watched_rows), torch.tensor(watched.targets))
     if run.half:
         classifier.model.half().float()  # what is measured is what is written
-    if recipe.train == "head" and test_rows is not None and not run.half:
-        measured = _measure(classifier.model.head, test_rows, test)
-    else:
-        measured, test = evaluate(classifier, test, accelerator, run.workers)
+        test, test_rows = _features(run, classifier, test, accelerator)
+    measured = _measure(classifier, test_rows, test)
+    if begin.teacher is None:
+        classifier = replace(
+            classifier, training_features=_training_features(run, trained, rows, watched, watched_rows)
+        )
     if accelerator.is_main_process:
         checkpoints.save(classifier, out, half=run.half)
     counts = dict(learnt=len(learnt), held_out=len(held), tested=len(test))
@@ -143,18 +152,38 @@ def _readable(
     run: Run, classifier: Classifier, photos: Photos, accelerator: Accelerator
 ) -> tuple[Photos, Tensor | None]:
     """The photos that can be read, with what the frozen base makes of them where a head is trained on that."""
-    rows = None
     if run.recipe.train == "head" or run.recipe.head_epochs:
-        rows, problems = features(classifier, photos, accelerator, run.workers)
-        rows = rows[[index for index in range(len(photos)) if index not in problems]]
-    else:
-        with bar_for(accelerator, len(photos), "reading photos") as bar:
-            _, problems = over(photos, classifier.preprocessing, _nothing, accelerator, None, run.workers, bar)
+        return _features(run, classifier, photos, accelerator)
+    with bar_for(accelerator, len(photos), "reading photos") as bar:
+        _, problems = over(photos, classifier.preprocessing, _nothing, accelerator, None, run.workers, bar)
+    return _without(photos, problems, accelerator), None
+
+
+def _features(run: Run, classifier: Classifier, photos: Photos, accelerator: Accelerator) -> tuple[Photos, Tensor]:
+    """The photos that can be read, with what the head reads of them."""
+    rows, problems = features(classifier, photos, accelerator, run.workers)
+    rows = rows[[index for index in range(len(photos)) if index not in problems]]
+    return _without(photos, problems, accelerator), rows
+
+
+def _without(photos: Photos, problems: dict[int, str], accelerator: Accelerator) -> Photos:
+    """The photos that can be read, of which each class must have some."""
     readable = without(photos, problems, accelerator)
     for label, count, before in zip(readable.labels, readable.counts(), photos.counts()):
         if before and not count:
             raise DataError(f"None of the photos of {label!r} can be read: mend them, or remove the class.")
-    return readable, rows
+    return readable
+
+
+def _training_features(
+    run: Run, trained: Photos, rows: Tensor, watched: Photos, watched_rows: Tensor
+) -> TrainingFeatures | None:
+    """What the photos are like that the model learnt from."""
+    targets = torch.tensor(trained.targets)
+    if len(watched) >= ENOUGH or run.recipe.train != "head":
+        return TrainingFeatures.fit(rows, targets, watched_rows)
+    # A frozen backbone knows none of the photos, so all of them may be held out in turn.
+    return TrainingFeatures.fit(torch.cat([rows, watched_rows]), torch.cat([targets, torch.tensor(watched.targets)]))
 
 
 def _nothing(images: Tensor) -> Tensor:
@@ -301,9 +330,9 @@ def _answers(
     return torch.stack(logits) if logits else nothing, without(photos, problems, accelerator)
 
 
-def _measure(head: nn.Module, rows: Tensor, photos: Photos) -> Evaluation:
-    """How good a head is on photos whose features are known."""
-    return Evaluation(_logits(head, rows), torch.tensor(photos.targets), photos.labels)
+def _measure(classifier: Classifier, rows: Tensor, photos: Photos) -> Evaluation:
+    """How good a classifier is on photos whose features are known."""
+    return Evaluation(_logits(classifier.model.head, rows), torch.tensor(photos.targets), photos.labels)
 
 
 @torch.no_grad()

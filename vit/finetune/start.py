@@ -127,7 +127,7 @@ def with_head(old: Classifier, labels: list[str], drop: float, teacher: Classifi
         if teacher is not None and teacher is not old and teacher.model.config.head_width == config.head_width:
             _copy_rows(teacher.model, model, list(range(len(teacher.labels))))
         _copy_rows(old.model, model, known)
-    return replace(old, model=model, labels=labels)
+    return replace(old, model=model, labels=labels, training_features=None)
 
 
 def _places(known: list[str], labels: list[str]) -> list[int | None]:
