@@ -72,6 +72,17 @@ def test_a_head_is_trained_and_a_folder_is_written_that_load_takes(finetune, tin
     assert [row["epoch"] for row in history] == [1, 2, 3] and history[0]["held_out"]["photos"] == 6
 
 
+def test_a_call_from_python_leaves_a_finished_folder(tiny_base, discs, tmp_path):
+    from vit.finetune import Recipe, Run, finetune
+
+    out = tmp_path / "out"
+    seen = []
+    run = Run(str(discs), str(tiny_base), Recipe.of("head", epochs=2, batch_size=16), workers=0)
+    result = finetune(run, out, on_epoch=lambda row: seen.append(row["epoch"]))
+    assert seen == [1, 2] and not (out / "unfinished").exists()
+    assert (out / "README.md").read_text().count(f"{result.test.correct} of 24") and vit.load(out).labels[0] == "blue disc"
+
+
 def test_all_weights_are_trained(finetune, tiny_base, tmp_path):
     assert finetune("--train", "all", "--epochs", "2", "--learning-rate", "3e-3") == 0
     before, after = weights(tiny_base), weights(tmp_path / "out")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .evaluation import TOP, Evaluation
 from .recipe import NOT_FOR, choices
-from .run import Result
+from .result import Result
 
 HOW = {
     "head": "a new head on the frozen backbone of",

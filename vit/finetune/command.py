@@ -108,9 +108,7 @@ def _finetune(options: argparse.Namespace) -> int:
     accelerate launch -m vit finetune ...
     """
     from .. import checkpoints, hub_upload
-    from . import report
-    from .card import card
-    from .run import clear, finetune
+    from .run import finetune
     from .start import WORKERS, Run
 
     train: Train = "scratch" if options.from_scratch else options.train
@@ -134,17 +132,13 @@ def _finetune(options: argparse.Namespace) -> int:
         hub_upload.check(options.push_to_hub)
     watch = _tensorboard(options.out / "tensorboard") if options.tensorboard else None
     try:
-        result = finetune(run, options.out, options.resume, watch)
+        result = finetune(run, options.out, options.resume, watch, options.push_to_hub)
     except KeyboardInterrupt:
         begun = (options.out / hub_upload.UNFINISHED / "settings.json").exists()
         print(f"vit: Stopped. Run the same command again{' with --resume' * begun} to go on.", file=sys.stderr)
         return 130
     if not result.main_process:
         return 0
-    report.write(options.out, result.history, result.test, result.photos)
-    title = options.push_to_hub or options.out.resolve().name
-    (options.out / "README.md").write_text(card(result, title), encoding="utf-8")
-    clear(options.out)
     print(result.test.summary())
     print(f"Written to {options.out}: {', '.join(sorted(path.name for path in options.out.iterdir()))}")
     print(f"Look at it: {Path(sys.executable).name} app.py --model {options.out}")

@@ -17,11 +17,14 @@ from ..classifier import Classifier
 from ..familiarity import TrainingFeatures
 from ..hub_upload import UNFINISHED
 from ..model import ViT
+from . import report
+from .card import card
 from .data import DataError, Photos, hold_out
 from .evaluation import Evaluation
 from .features import features
 from .keeping import repeated
 from .recipe import Augmentation, Recipe, parameter_groups
+from .result import Result
 from .start import WORKERS, Run, Start, claim, start
 from .training import Augmented, Features, OnEpoch, Row, Training
 from .views import bar_for, over, without
@@ -29,25 +32,13 @@ from .views import bar_for, over, without
 ENOUGH = 100  # held-out photos to tell a temperature from
 
 
-@dataclass(frozen=True)
-class Result:
-    run: Run
-    classifier: Classifier
-    history: list[Row]
-    temperature: float  # by which the logits were divided so that the held-out photos' probabilities are right
-    counts: dict[str, int]  # photos: learnt, held out, tested, skipped
-    photos: Photos  # the test photos
-    test: Evaluation
-    floor: Evaluation | None  # of the head alone on the frozen base, where all weights were trained from there
-    main_process: bool  # the one of several that writes and speaks
-    shared: tuple[str, ...] = ()  # classes that both the data and the teacher have
-    teacher: Classifier | None = None  # whose classes were kept
+def finetune(
+    run: Run, out: Path, resume: bool = False, on_epoch: OnEpoch | None = None, title: str | None = None
+) -> Result:
+    """Train, and write a folder that `vit.load` takes: the model, its card, figures and pictures of how it learnt.
 
-
-def finetune(run: Run, out: Path, resume: bool = False, on_epoch: OnEpoch | None = None) -> Result:
-    """Train, and write the model to the folder `out`. Nothing is chosen by the test photos.
-
-    A run that was stopped goes on with `resume` and ends as if it had not been.
+    Nothing is chosen by the test photos. A run that was stopped goes on with `resume` and ends as if it had not been.
+    `title` is the card's, by default the folder's name.
     """
     accelerator = Accelerator(gradient_accumulation_steps=run.accumulate)
     on_epoch = on_epoch if accelerator.is_main_process else None
@@ -60,11 +51,16 @@ def finetune(run: Run, out: Path, resume: bool = False, on_epoch: OnEpoch | None
             model.model.to(accelerator.device).eval()
     state = claim(run, out, resume, begin, accelerator) / "state.pt"
     try:
-        return _train(run, out, begin, state, accelerator, on_epoch)
+        result = _train(run, out, begin, state, accelerator, on_epoch)
     except ValueError:
         if accelerator.is_main_process and not state.exists():
-            clear(out)  # nothing was learnt: what is mended may start anew in the same folder
+            _clear(out)  # nothing was learnt: what is mended may start anew in the same folder
         raise
+    if result.main_process:
+        report.write(out, result.history, result.test, result.photos)
+        (out / "README.md").write_text(card(result, title or out.resolve().name), encoding="utf-8")
+        _clear(out)
+    return result
 
 
 def _train(
@@ -141,7 +137,7 @@ def evaluate(
     return Evaluation(logits, torch.tensor(readable.targets), classifier.labels), readable
 
 
-def clear(out: Path) -> None:
+def _clear(out: Path) -> None:
     """Forget what a resumed run would go on from, and the folder where it holds nothing else."""
     shutil.rmtree(out / UNFINISHED, ignore_errors=True)
     if out.is_dir() and not any(out.iterdir()):
