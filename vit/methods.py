@@ -8,7 +8,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from .explanation import Explanation
+from .explanation import CannotTell, Explanation
 from .maps import Heads
 
 Column = Heads | str | None  # how heads are fused, or a class by its label or index; None: their mean, the likeliest
@@ -45,6 +45,14 @@ class Method:
         if column is None and self.columns == "heads":
             column = "mean"
         return self.make(explanation, column, settings or Settings())
+
+    def missing(self, explanation: Explanation) -> str | None:
+        """The sentence that says why the checkpoint cannot give it, if it cannot."""
+        try:
+            explanation.need(self.title, *self.needs)
+        except CannotTell as error:
+            return str(error)
+        return None
 
     def last(self, explanation: Explanation, column: Column = None, settings: Settings | None = None) -> Tensor:
         """The one map (R, C) that stands for the whole model: the last layer's where there are several."""

@@ -16,6 +16,7 @@ from gradio.processing_utils import save_file_to_cache
 from PIL import Image
 
 from ...photo_files import Upload
+from .. import scripts
 
 HERE = Path(__file__).parent
 SIDE = 144  # pixels of an example's longer side: twice what is shown, for fine screens
@@ -34,7 +35,7 @@ class PhotoBox(gr.HTML):
         super().__init__(
             html_template=template.replace("<!-- examples -->", "".join(map(_button, examples))),
             css_template=(HERE / "photo.css").read_text(encoding="utf-8"),
-            js_on_load=(HERE / "photo.js").read_text(encoding="utf-8"),
+            js_on_load=scripts.start("photo.js", "pick"),
             **options,
         )
 

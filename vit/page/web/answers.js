@@ -1,0 +1,8 @@
+// What the server answers to an explorer comes as the value of a component of its own.
+
+import { answer } from "./main.js";
+
+/** @param {import("./main.js").Component} component */
+export function start({ props, watch }) {
+  watch("value", () => answer(props.slot, props.value));
+}
