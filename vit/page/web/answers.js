@@ -4,5 +4,7 @@ import { answer } from "./main.js";
 
 /** @param {import("./main.js").Component} component */
 export function start({ props, watch }) {
-  watch("value", () => answer(props.slot, props.value));
+  const hear = () => answer(props.slot, props.value);
+  watch("value", hear);
+  hear();
 }

@@ -39,11 +39,11 @@ export function mount({ markup, style, start }, place, context) {
 const styles = new Set();
 
 /** The rules count as much as Gradio's own, which are bound to an id. */
-export function addStyle(/** @type {string} */ style) {
+export function addStyle(/** @type {string} */ style, scope = "explorer") {
   if (!style || styles.has(style)) return;
   styles.add(style);
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync(`:is(.explorer, #explorer) { ${style} }`);
+  sheet.replaceSync(`:is(.${scope}, #${scope}) { ${style} }`);
   document.adoptedStyleSheets.push(sheet);
 }
 
