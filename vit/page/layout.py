@@ -63,7 +63,7 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
 
     @gpu
     def explain(photo: str | None, model: str) -> ExplorerFiles:
-        """What the model looks at in a photo: its attention, rollout, and relevance for the likeliest classes.
+        """What the model looks at in a photo: its attention, and the maps of other methods, for the likeliest classes.
 
         Args:
             photo: the photo, a file of any common format

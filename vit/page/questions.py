@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import gradio as gr
@@ -42,14 +42,14 @@ def answer_questions(explorer: Explorer, models: Models, **runs: Any) -> None:
                 return work.arrays(found, work.here(photo), options, explorer.keep)
 
     def ask_maps(files: ExplorerFiles, event: gr.EventData) -> Iterator[Answer]:
-        yield from _answers(event, find_maps(files.photo.path, files.model))
+        yield from _answers(event, lambda: find_maps(files.photo.path, files.model))
 
     def ask_patch(files: ExplorerFiles, event: gr.EventData) -> Iterator[Answer]:
-        yield from _answers(event, (look(files.photo.path, files.model, event.patch) for _ in range(1)))
+        yield from _answers(event, lambda: [look(files.photo.path, files.model, event.patch)])
 
     def save_arrays(files: ExplorerFiles, event: gr.EventData) -> Iterator[Answer]:
         options = Options(label=event.label, against=event.against, heads=event.heads, patch=event.patch)
-        yield from _answers(event, (arrays(files.photo.path, files.model, options) for _ in range(1)))
+        yield from _answers(event, lambda: [arrays(files.photo.path, files.model, options)])
 
     for ask, answer in (
         (explorer.ask_maps, ask_maps),
@@ -60,11 +60,11 @@ def answer_questions(explorer: Explorer, models: Models, **runs: Any) -> None:
         ask(answer, explorer, Answers(explorer.slot), trigger_mode="always_last", api_visibility="private", **runs)
 
 
-def _answers(event: gr.EventData, files: Iterator[FileData]) -> Iterator[Answer]:
+def _answers(event: gr.EventData, find: Callable[[], Iterable[FileData]]) -> Iterator[Answer]:
     """An answer with each file; where one fails, a sentence, and the explorer hears that there are no more."""
     answer = Answer(asked=dict(event._data))
     try:
-        for file in files:
+        for file in find():
             answer.files.append(file)
             yield answer
     except gr.Error as error:
