@@ -100,6 +100,13 @@ def test_every_choice_of_a_map_can_be_made(tmp_path, model):
     assert (tmp_path / "chelsea" / "looked_at_by.png").is_file()
 
 
+def test_methods_can_be_chosen(tmp_path, model):
+    options = ["--methods", "grad_cam", "relevance"]
+    assert main(["explain", CAT, "--model", model, "--out", str(tmp_path), *options]) == 0
+    arrays, pictures = np.load(tmp_path / "chelsea" / "maps.npz"), {path.stem for path in tmp_path.rglob("*.png")}
+    assert set(METHODS) & set(arrays) == set(METHODS) & pictures == {"grad_cam", "relevance"}
+
+
 def test_the_model_itself_is_written_once(written, model):
     arrays, classifier = np.load(written.parent / "model" / "model.npz"), vit.load(model)
     np.testing.assert_allclose(arrays["position_similarity"], classifier.position_similarity().numpy(), atol=1e-6)

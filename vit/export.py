@@ -41,6 +41,7 @@ SOURCES = {
 class Options:
     """What to write, and how to draw it."""
 
+    methods: tuple[str, ...] = tuple(METHODS)
     label: str | int | None = None  # the class to explain; None: the likeliest
     against: str | int | None = None  # a class to hold it against
     heads: Heads = "mean"  # how heads are fused where one map stands for all
@@ -113,7 +114,7 @@ def every_array(explanation: Explanation, options: Options) -> tuple[dict[str, T
     """Every array that the checkpoint can give, and for the others the sentence that says why not."""
     e, heads = explanation, range(explanation.attention.shape[1])
     makers: dict[str, Callable[[], Tensor]] = {
-        **{name: partial(_array, e, method, options) for name, method in METHODS.items()},
+        **{name: partial(_array, e, METHODS[name], options) for name in options.methods},
         "class_attention_elsewhere": lambda: torch.stack(
             [torch.stack(list(e.class_attention_elsewhere(head).values()), dim=-1) for head in heads], dim=1
         ),  # L, H, tokens before the patches
@@ -176,14 +177,16 @@ def _pictures(
     for name in ("looks_at", "looked_at_by"):
         if name in arrays:
             pictures[name] = sheet(arrays[name], by_layer)
-    pictures["rollout_layers"] = sheet(arrays["rollout"], [f"after {name}" for name in by_layer[options.start :]])
+    if "rollout" in arrays:
+        pictures["rollout_layers"] = sheet(arrays["rollout"], [f"after {name}" for name in by_layer[options.start :]])
     pictures["norms"] = drawing.sheet(photo, arrays["norms"], by_layer, box, options.shared, smooth=options.smooth)
 
     final = _final_maps(arrays, options.heads)
     for name, found in final.items():
         pictures[name] = drawing.overlay(photo, found, box, smooth=options.smooth)
     titles = [METHODS[name].title for name in final]  # their units differ, so each has its own scale
-    pictures["methods"] = drawing.sheet(photo, list(final.values()), titles, box, shared=False, smooth=options.smooth)
+    if final:
+        pictures["methods"] = drawing.sheet(photo, [*final.values()], titles, box, shared=False, smooth=options.smooth)
     if "difference" in arrays:
         names = [explanation.labels[explanation.class_index(label)] for label in (options.label, options.against)]
         title = f"{names[0]} (red) against {names[1]} (blue)"

@@ -145,7 +145,7 @@ def proxied(blocks):
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             url = inner.rstrip("/") + self.path.removeprefix(PATH)
             headers = {**self.headers, "accept-encoding": "identity"}
-            with httpx.stream(self.command, url, content=body, headers=headers, timeout=60) as answer:
+            with client.stream(self.command, url, content=body, headers=headers) as answer:
                 self.send_response(answer.status_code)
                 for name in ("content-type", "location"):
                     if name in answer.headers:
@@ -159,6 +159,7 @@ def proxied(blocks):
         def log_message(self, *arguments):
             pass
 
+    client = httpx.Client(timeout=60)
     _, inner, _ = blocks.launch(prevent_thread_lock=True, quiet=True, root_path=PATH, **launch_options())
     proxy = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
     threading.Thread(target=proxy.serve_forever, daemon=True).start()

@@ -17,17 +17,7 @@ export function createAsk(trigger, wanted) {
   const open = new Map(); // the last question of each kind
   let count = 0;
 
-  /**
-   * A function that is not called any more once another photo is wanted.
-   * @template T
-   * @param {(value: T) => void} f
-   */
-  function inTime(f) {
-    const about = wanted();
-    return (/** @type {T} */ value) => {
-      if (wanted() === about) f(value);
-    };
-  }
+  const inTime = timely(wanted);
 
   return {
     /**
@@ -73,6 +63,23 @@ export function createAsk(trigger, wanted) {
 }
 
 /** @typedef {ReturnType<typeof createAsk>} Ask */
+
+/**
+ * Makes functions that are not called any more once something else is wanted.
+ * @param {() => unknown} wanted
+ */
+export function timely(wanted) {
+  /**
+   * @template T
+   * @param {(value: T) => void} f
+   */
+  return (f) => {
+    const about = wanted();
+    return (/** @type {T} */ value) => {
+      if (wanted() === about) f(value);
+    };
+  };
+}
 
 async function download(/** @type {string} */ url) {
   const answer = await fetch(url);

@@ -88,8 +88,8 @@ export function check(group, value) {
   for (const input of group.querySelectorAll("input")) input.checked = input.value === String(value);
 }
 
-/** @param {string} name */
-export function saveAs(/** @type {string} */ url, name) {
+/** Hands a file to the visitor. */
+export function saveAs(/** @type {string} */ url, /** @type {string} */ name) {
   const link = make("a", { href: url, download: name });
   document.body.append(link);
   link.click();

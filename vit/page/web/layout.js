@@ -1,7 +1,7 @@
 // Which panel stands where, and the style that they share.
 
 import { answer } from "./panels/answer.js";
-import { exports } from "./panels/export.js";
+import { exporting } from "./panels/export.js";
 import { heads } from "./panels/heads.js";
 import { keys } from "./panels/keys.js";
 import { layers } from "./panels/layers.js";
@@ -101,6 +101,6 @@ export const PLACES = {
   bar: [methods, heads],
   left: [stage, scale, layers, lens, notes, settings],
   side: [answer, query, patch],
-  below: [sheet, exports, keys],
+  below: [sheet, exporting, keys],
   unseen: [spoken],
 };

@@ -1,5 +1,6 @@
 // The photo box: whatever way a photo comes, it is sent to the server, and becomes the component's value.
 
+import { timely } from "./ask.js";
 import { addStyle, make } from "./dom.js";
 
 const MARKUP = `
@@ -66,26 +67,23 @@ export function start(/** @type {Component} */ { element, props, trigger, upload
   };
   let latest = 0; // the last photo wins, however long it takes to send
 
-  async function send(/** @type {File | undefined} */ file) {
-    const mine = ++latest;
+  const inTime = timely(() => latest);
+
+  function send(/** @type {File | undefined} */ file) {
+    latest++;
     if (!file) return say("That was no file: save the photo first, then drop or choose it.");
     say("Sending …");
-    try {
-      const { path, url } = await upload(file);
-      if (mine !== latest) return;
+    const { name, size, type } = file;
+    const sent = (/** @type {{ path: string, url: string }} */ { path, url }) => {
       // The number makes it a change, even if the same photo is sent again.
-      props.value = {
-        path,
-        url: `${url}#${mine}`,
-        orig_name: file.name,
-        size: file.size,
-        mime_type: file.type,
-        meta: { _type: "gradio.FileData" },
-      };
+      const address = `${url}#${latest}`;
+      props.value = { path, url: address, orig_name: name, size, mime_type: type, meta: { _type: "gradio.FileData" } };
       say("");
-    } catch (error) {
-      if (mine === latest) say(`The photo could not be sent: ${/** @type {Error} */ (error).message}`);
-    }
+    };
+    upload(file).then(
+      inTime(sent),
+      inTime((/** @type {Error} */ error) => say(`The photo could not be sent: ${error.message}`)),
+    );
   }
 
   root.append(document.createRange().createContextualFragment(MARKUP));

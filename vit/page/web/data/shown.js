@@ -67,9 +67,10 @@ export const maps = derive((/** @type {Explained} */ state) => {
  * @returns {Maps | null}
  */
 function everyMap(state) {
-  const { explanation, maps: here } = state;
+  const { explanation } = state;
   const { name, of_token, columns } = method(state);
   if (of_token) return attentionMaps(explanation, state.looks, state.token, state.direction);
+  const here = state.maps; // read here, so that attention does not depend on it
   if (columns === "heads") return here[name] ? { columns: explanation.columns, layers: byLayer(here[name]) } : null;
   const labels = explanation.predictions.map(({ label }) => label);
   const tensors = labels.map((_, rank) => here[`${name} ${rank}`]);

@@ -8,7 +8,7 @@ import { words } from "../view.js";
 /** @import { Explained } from "../data/shown.js" */
 
 /** @type {import("../dom.js").Panel} */
-export const exports = {
+export const exporting = {
   markup: `
     <div class="away">
       <h3>Take away</h3>
