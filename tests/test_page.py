@@ -155,7 +155,7 @@ def test_scripts_alone_are_served_and_kept_as_long_as_they_stay_the_same(client)
         ),
         *("../../../app.py", "/etc/passwd", "//etc/passwd", "node_modules/typescript/lib/tsc.js"),
     ):
-        answer = httpx.get(address + other)
+        answer = httpx.get(address + other, follow_redirects=True)
         assert answer.status_code == 404 and b"import" not in answer.content, other
     old = httpx.get(f"{client.src}web/{'0' * 16}/main.js")
     assert (old.status_code, old.text) == (404, "There is no such script: reload the page.")

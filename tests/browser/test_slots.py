@@ -144,7 +144,7 @@ def proxied(blocks):
         def forward(self):
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             url = inner.rstrip("/") + self.path.removeprefix(PATH)
-            headers = {**self.headers, "accept-encoding": "identity"}
+            headers = {name.lower(): value for name, value in self.headers.items()} | {"accept-encoding": "identity"}
             with client.stream(self.command, url, content=body, headers=headers) as answer:
                 self.send_response(answer.status_code)
                 for name in ("content-type", "location"):
