@@ -19,7 +19,7 @@ from vit.memory import keep_freed_memory
 if __name__ == "__main__":
     keep_freed_memory()  # before gradio starts a thread: each would keep memory of its own
 
-from vit.page import LAUNCH, Models, build
+from vit.page import Models, build, launch_options
 from vit.zero_gpu import device
 
 WAITING = 32  # visitors at once; the next are told that it is busy
@@ -75,7 +75,9 @@ def main() -> None:
         sys.exit(130)
     print(f"Open http://{options.host}:{options.port} in a browser; Ctrl + C ends it.", flush=True)
     page = build(Models(classifier, options.any_model), EXAMPLES).queue(max_size=WAITING)
-    page.launch(server_name=options.host, server_port=options.port, mcp_server=options.mcp, quiet=True, **LAUNCH)
+    page.launch(
+        server_name=options.host, server_port=options.port, mcp_server=options.mcp, quiet=True, **launch_options()
+    )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -23,18 +22,12 @@ from torch import Tensor
 import vit
 from vit.faithfulness import deletion, insertion, random_map
 from vit.memory import keep_freed_memory
+from vit.methods import METHODS
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 PHOTOS = SHARED / "data" / "pizza_steak_sushi_20_percent.zip"
 WEIGHTS = SHARED / "weights" / "vit_tiny_patch16_224.safetensors"
 RANDOM = "random"
-METHODS: dict[str, Callable[[vit.Explanation], Tensor]] = {
-    "class attention, last layer": lambda e: e.class_attention()[-1],
-    "rollout": lambda e: e.rollout()[-1],
-    "class relevance": lambda e: e.relevance(),
-    "gradient × attention, last layer": lambda e: e.gradient_attention()[-1],
-    "Grad-CAM": lambda e: e.grad_cam(),
-}
 
 
 def unzip_photos(folder: Path, count: int | None, seed: int) -> list[Path]:
@@ -53,7 +46,7 @@ def unzip_photos(folder: Path, count: int | None, seed: int) -> list[Path]:
 def areas(classifier: vit.Classifier, photo: Path, steps: int, seed: int) -> Tensor:
     """The deletion and insertion area of each method on a photo, the random map's last (methods + 1, 2)."""
     explanation = classifier.explain(photo)
-    maps = [method(explanation) for method in METHODS.values()] + [random_map(explanation.grid, seed)]
+    maps = [method.last(explanation) for method in METHODS.values()] + [random_map(explanation.grid, seed)]
     image, index = classifier.preprocessing(photo), explanation.class_index(None)
     return torch.tensor(
         [[curve(classifier.model, image, map, index, steps).area for curve in (deletion, insertion)] for map in maps]
@@ -72,7 +65,7 @@ def measure(classifier: vit.Classifier, photos: list[Path], steps: int, seed: in
 
 def table(found: Tensor) -> str:
     """Markdown, a line for each method, the smallest mean deletion area first."""
-    count, names = len(found), [*METHODS, RANDOM]
+    count, names = len(found), [*(method.title for method in METHODS.values()), RANDOM]
     mean = found.mean(dim=0)  # methods + 1, 2
     error = found.std(dim=0) / count**0.5 if count > 1 else torch.full_like(mean, torch.nan)
     better = found - found[:, -1:]

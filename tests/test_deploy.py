@@ -13,7 +13,7 @@ from huggingface_hub import constants, metadata_load, snapshot_download
 
 import vit
 from vit.__main__ import main
-from vit.deploy import FILES, deploy, plan
+from vit.deploy import FILES, FOR_DEVELOPERS, deploy, plan
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "someone/explorer"
@@ -28,7 +28,8 @@ def tracked() -> dict[str, Path]:
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
         pytest.skip("needs a git checkout")
-    return {name: ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()}
+    names = [name for name in listed.stdout.split("\0") if name and Path(name).name not in FOR_DEVELOPERS]
+    return {name: ROOT / name for name in names if (ROOT / name).exists()}
 
 
 @pytest.fixture
@@ -104,6 +105,9 @@ def test_new_kinds_of_files_are_sent_and_traces_of_running_are_not(project):
         (project / "vit" / "page" / name).parent.mkdir(exist_ok=True)
         (project / "vit" / "page" / name).touch()
     (project / "pyproject.toml").touch()
+    for name in ("package.json", "jsconfig.json", "biome.json", "node_modules/typescript/lib/tsc.js"):
+        (project / "vit" / "page" / "web" / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / "vit" / "page" / "web" / name).touch()
     pages = {f"vit/page/explorer.{kind}" for kind in ("css", "html", "js")}
     assert set(plan(root=project).files) == {*FILES, "vit/__init__.py", "examples/pizza.jpg", *pages}
 

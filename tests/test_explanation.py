@@ -7,6 +7,8 @@ from conftest import SKIMAGE, randomise
 from PIL import Image
 
 import vit
+from vit.explanation import NEEDS
+from vit.methods import METHODS
 
 CAT, COFFEE = SKIMAGE / "chelsea.png", SKIMAGE / "coffee.png"
 PLANTED = 9  # of the patches of a 4 × 4 grid
@@ -43,23 +45,24 @@ def planted() -> vit.Explanation:
     return planted_classifier().explain(photo)
 
 
-METHODS = {
-    "class attention": lambda e: e.class_attention()[-1],
+def column(method, label):
+    """The mean of the heads, or a class."""
+    return "mean" if method.columns == "heads" else label
+
+
+PLANTED_MAPS = {
+    **{name: lambda e, method=method: method.last(e, column(method, "there")) for name, method in METHODS.items()},
     "class attention, max of heads": lambda e: e.class_attention("max")[0],
-    "rollout": lambda e: e.rollout()[-1],
     "rollout, weakest links cut": lambda e: e.rollout(discard=0.9)[-1],
     "rollout from the last layer": lambda e: e.rollout(start=1)[-1],
-    "relevance": lambda e: e.relevance("there"),
     "relevance from the last layer": lambda e: e.relevance("there", start=1),
-    "gradient × attention": lambda e: e.gradient_attention("there")[-1],
-    "Grad-CAM": lambda e: e.grad_cam("there"),
     "difference": lambda e: e.difference("there", "not there"),
 }
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", PLANTED_MAPS)
 def test_every_method_points_at_the_planted_patch(planted, method):
-    found = METHODS[method](planted)
+    found = PLANTED_MAPS[method](planted)
     assert found.shape == (4, 4)
     assert found.argmax() == PLANTED
     assert found.flatten()[PLANTED] > 2 * found.flatten().sort().values[-2]
@@ -82,11 +85,9 @@ def tiny(tiny_config):
 
 
 ALL = {
-    **METHODS,
-    "relevance": lambda e: e.relevance(1),
+    **PLANTED_MAPS,
+    **{name: lambda e, method=method: method.map(e, column(method, 1)) for name, method in METHODS.items()},
     "relevance from the last layer": lambda e: e.relevance(1, start=1),
-    "gradient × attention": lambda e: e.gradient_attention(1),
-    "Grad-CAM": lambda e: e.grad_cam(1),
     "difference": lambda e: e.difference(1, "sushi"),
     "logit lens": lambda e: e.lens,
     "attention distance": lambda e: e.attention_distance(),
@@ -207,6 +208,27 @@ def test_a_class_is_named_by_label_or_index_and_the_likeliest_by_default(tiny):
     for wrong in ("soup", 3, -1):
         with pytest.raises(ValueError, match=r"There is no class .*: use one of the labels, or a number up to 2"):
             explanation.relevance(wrong)
+
+
+LACKING = {
+    "class token": ({"class_token": False, "pool": "mean"}, ["a", "b", "c"]),
+    "classes": ({"classes": 0}, []),
+    "two layers": ({"layers": 1}, ["a", "b", "c"]),
+}
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+@pytest.mark.parametrize("need", NEEDS)
+def test_a_method_works_or_says_what_it_needs(tiny_config, need, method):
+    settings, labels = LACKING[need]
+    config = vit.ViTConfig(**{**tiny_config.to_dict(), **settings})
+    explanation = vit.Classifier(randomise(vit.ViT(config)), labels, vit.Preprocessing((32, 32))).explain(CAT)
+    if need in method.needs:
+        with pytest.raises(ValueError, match=f"^{method.title} {NEEDS[need]}$"):
+            method.map(explanation)
+    else:
+        found = method.last(explanation)
+        assert found.shape == (4, 4) and found.abs().max() > 0
 
 
 def test_without_a_class_token_what_still_makes_sense_works(tiny_config):

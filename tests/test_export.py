@@ -10,12 +10,14 @@ from PIL import Image
 
 import vit
 from vit.__main__ import main
+from vit.methods import METHODS
 
 CAT, COFFEE = str(SKIMAGE / "chelsea.png"), str(SKIMAGE / "coffee.png")
+COLUMNS = {"heads": "mean", "classes": "steak"}
 PICTURES = {
     *("patches", "methods", "layers", "heads", "rollout_layers", "norms", "lens"),
     *("attention_distance", "heads_by_distance_and_entropy"),
-    *("class_attention", "rollout", "relevance", "gradient_attention", "grad_cam"),
+    *METHODS,
 }
 
 
@@ -43,11 +45,9 @@ def test_the_arrays_are_what_python_computes(written, model):
     explanation = vit.load(model).explain(CAT)
     arrays = np.load(written / "maps.npz")
     expected = {
+        **{name: method.map(explanation, COLUMNS[method.columns]) for name, method in METHODS.items()},
         "class_attention": torch.stack([explanation.class_attention(head) for head in (0, 1)], dim=1),
-        "rollout": explanation.rollout(),
         "relevance": explanation.relevance("steak"),
-        "gradient_attention": explanation.gradient_attention("steak"),
-        "grad_cam": explanation.grad_cam("steak"),
         "difference": explanation.difference("steak", "sushi"),
         "lens": explanation.lens,
         "attention_distance": explanation.attention_distance(),
@@ -98,6 +98,13 @@ def test_every_choice_of_a_map_can_be_made(tmp_path, model):
     for name, tensor in expected.items():
         np.testing.assert_allclose(arrays[name], tensor.numpy(), atol=1e-6, err_msg=name)
     assert (tmp_path / "chelsea" / "looked_at_by.png").is_file()
+
+
+def test_methods_can_be_chosen(tmp_path, model):
+    options = ["--methods", "grad_cam", "relevance"]
+    assert main(["explain", CAT, "--model", model, "--out", str(tmp_path), *options]) == 0
+    arrays, pictures = np.load(tmp_path / "chelsea" / "maps.npz"), {path.stem for path in tmp_path.rglob("*.png")}
+    assert set(METHODS) & set(arrays) == set(METHODS) & pictures == {"grad_cam", "relevance"}
 
 
 def test_the_model_itself_is_written_once(written, model):
@@ -169,10 +176,14 @@ def test_what_a_checkpoint_cannot_give_is_left_out_and_said(tmp_path, tiny_confi
     headless = save(tiny_config, tmp_path / "headless", labels=())
     assert main(["explain", CAT, "--model", headless, "--out", str(tmp_path / "a"), "--curves"]) == 0
     made = json.loads((tmp_path / "a" / "chelsea" / "maps.json").read_text())
-    assert set(made["left_out"]) == {"relevance", "gradient_attention", "grad_cam", "lens", "curves"}
+    assert set(made["left_out"]) == {*needing("classes"), "lens", "curves"}
     assert "needs a classifier" in made["left_out"]["relevance"]
 
     pooled = save(tiny_config, tmp_path / "pooled", class_token=False, pool="mean")
     assert main(["explain", CAT, "--model", pooled, "--out", str(tmp_path / "b")]) == 0
     made = json.loads((tmp_path / "b" / "chelsea" / "maps.json").read_text())
-    assert set(made["left_out"]) == {"class_attention", "class_attention_elsewhere"}
+    assert set(made["left_out"]) == {*needing("class token"), "class_attention_elsewhere"}
+
+
+def needing(need):
+    return {name for name, method in METHODS.items() if need in method.needs}

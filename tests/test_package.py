@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from vit.deploy import FOR_DEVELOPERS
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -24,6 +26,10 @@ def wheel(tmp_path_factory) -> Path:
     for name in files("vit", "pyproject.toml", "requirements.txt", "README.md", "LICENSE"):
         (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / "source" / name)
+    tools = folder / "source" / "vit" / "page" / "web" / "node_modules"
+    for name in ("tool.js", "typescript/index.js", "typescript/lib/tsc.js", "typescript/__init__.py"):
+        (tools / name).parent.mkdir(parents=True, exist_ok=True)
+        (tools / name).touch()
     pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(folder / "source"))
     return next(folder.glob("*.whl"))
 
@@ -48,7 +54,8 @@ def run_vit(installed: Path, empty: Path, *arguments: str) -> subprocess.Complet
 def test_the_wheel_holds_what_git_tracks_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         packed = [name for name in archive.namelist() if ".dist-info/" not in name]
-    assert sorted(packed) == sorted(files("vit"))
+    needed = [name for name in files("vit") if Path(name).name not in FOR_DEVELOPERS]
+    assert sorted(packed) == sorted(needed)
 
 
 def test_the_wheel_has_one_command(wheel):

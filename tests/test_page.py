@@ -1,12 +1,14 @@
 """The page without a browser: its files, its models, its endpoints by the client library."""
 
-import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import httpx2 as httpx
 import numpy as np
 import pytest
 import torch
@@ -19,9 +21,12 @@ from safetensors.numpy import load, load_file
 
 import app
 import vit
-from vit.page import Models, build
-from vit.page.explorer import SCRIPTS, packing
+from vit.explanation import NEEDS
+from vit.methods import METHODS
+from vit.page import Models, build, scripts
+from vit.page.explorer import packing
 from vit.page.models import KNOWN
+from vit.page.scripts import SCRIPTS, VERSION
 from vit.photo_files import open_photo
 
 CAT = SKIMAGE / "chelsea.png"
@@ -99,23 +104,76 @@ def test_the_file_says_what_was_seen(classifier, tmp_path):
     predictions = [(each["label"], pytest.approx(each["probability"], rel=1e-4)) for each in told["predictions"]]
     assert predictions == classifier.predict(CAT)
     assert told["size"] == [451, 300] and told["cropped"] and told["box"] == pytest.approx(list(explanation.box))
-    assert [[label for label, _ in row] for row in told["lens"]] == [
+    assert [[label for label, _ in row] for row in told["decided"]] == [
         [label for label, _ in row] for row in explanation.decided(3)
     ]
     best = int(explanation.probabilities.argmax())
-    assert told["decided"] == pytest.approx(explanation.lens[:, best].tolist())
+    assert told["lens"] == pytest.approx(explanation.lens[:, best].tolist())
+    assert [method["name"] for method in told["methods"]] == list(METHODS)
+    assert not any(method["missing"] for method in told["methods"])
     np.testing.assert_array_equal(load(content)["outliers"], explanation.outliers()[1].flatten(1))
 
 
+def test_a_method_that_a_checkpoint_cannot_give_is_told_with_its_sentence(tiny_config, tmp_path):
+    headless = vit.Classifier(
+        randomise(vit.ViT(replace(tiny_config, classes=0))), [], vit.Preprocessing((32, 32)), "some/dino"
+    )
+    told = {method["name"]: method["missing"] for method in about(packed(headless)[1], tmp_path)["methods"]}
+    assert told == {
+        name: f"{method.title} {NEEDS['classes']}" if "classes" in method.needs else None
+        for name, method in METHODS.items()
+    }
+
+
 def test_the_scripts_ask_nothing_of_others():
-    folder = Path(inspect.getfile(packing)).parent
-    assert {path.stem for path in folder.glob("*.js")} == set(SCRIPTS)
-    page = folder.parent
-    for path in (*page.rglob("*.js"), *page.rglob("*.css"), *page.rglob("*.html")):
-        text = path.read_text()
-        assert "http" not in text and "innerHTML" not in text and "eval(" not in text, path
-        if path.suffix in (".css", ".html"):  # Gradio would run these
-            assert "${" not in text and "{{" not in text, path
+    assert {"main.js", "photo.js", "panels/stage.js"} <= set(SCRIPTS)
+    for name, content in SCRIPTS.items():
+        text = content.decode()
+        assert "http" not in text and "innerHTML" not in text and "eval(" not in text, name
+    page = scripts.WEB.parent
+    assert not [*page.rglob("*.html"), *page.rglob("*.css")]  # templates, which Gradio would run
+
+
+def test_scripts_alone_are_served_and_kept_as_long_as_they_stay_the_same(client):
+    address = f"{client.src}web/{VERSION}/"
+    for name, content in SCRIPTS.items():
+        answer = httpx.get(address + name)
+        assert answer.content == content
+        assert answer.headers["content-type"].startswith("text/javascript")
+        assert "immutable" in answer.headers["cache-control"]
+    for other in (
+        *(
+            "package.json",
+            "",
+            ".",
+            "data",
+            "panels/",
+            "nothing.js",
+            "../scripts.py",
+            "..%2fscripts.py",
+            "%2e%2e/work.py",
+        ),
+        *("../../../app.py", "/etc/passwd", "//etc/passwd", "node_modules/typescript/lib/tsc.js"),
+    ):
+        answer = httpx.get(address + other, follow_redirects=True)
+        assert answer.status_code == 404 and b"import" not in answer.content, other
+    old = httpx.get(f"{client.src}web/{'0' * 16}/main.js")
+    assert (old.status_code, old.text) == (404, "There is no such script: reload the page.")
+
+
+def test_another_script_has_another_address(tmp_path):
+    """In a process of its own, from a copy of the page with one line more."""
+    shutil.copytree(Path(vit.__file__).parent, tmp_path / "vit", ignore=shutil.ignore_patterns("foodvision"))
+    code = "from vit.page.scripts import VERSION; print(VERSION)"
+
+    def version():
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert version() == VERSION
+    with (tmp_path / "vit" / "page" / "web" / "data" / "words.js").open("a") as file:
+        file.write("// another\n")
+    assert version() != VERSION
 
 
 def test_only_models_of_the_list_are_loaded(classifier, tmp_path):
@@ -179,6 +237,14 @@ def test_explain(client, classifier):
     for rank, (label, _) in enumerate(classifier.predict(CAT)):
         expected = explanation.relevance_by_layer(label).flatten(1)
         np.testing.assert_allclose(maps[f"relevance {rank}"][0], expected, atol=1e-6)
+    for method in packing.given(explanation):
+        columns = (
+            enumerate(("mean", "max", 0, 1, 2)) if method.columns == "heads" else enumerate(packing.best(explanation))
+        )
+        for place, column in columns:
+            found = maps[method.name][place] if method.columns == "heads" else maps[f"{method.name} {place}"][0]
+            expected = method.map(explanation, column).flatten(-2).reshape(-1, 196)
+            np.testing.assert_allclose(found, expected, atol=1e-6, err_msg=method.name)
 
 
 def test_wrong_input_gets_a_sentence(client, tmp_path):
@@ -191,8 +257,6 @@ def test_wrong_input_gets_a_sentence(client, tmp_path):
 
 
 def test_a_model_without_classes_says_so(tiny_config):
-    from dataclasses import replace
-
     headless = vit.Classifier(
         randomise(vit.ViT(replace(tiny_config, classes=0))), [], vit.Preprocessing((32, 32)), "some/dino"
     )

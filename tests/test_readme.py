@@ -14,6 +14,7 @@ from huggingface_hub import constants
 from serving import ROOT
 
 from vit.finetune.command import BASE
+from vit.methods import METHODS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DEIT = "facebook/deit-tiny-patch16-224"
@@ -124,6 +125,12 @@ def test_python(monkeypatch):
     assert abs(names["attention"] - explanation.attention.numpy()).max() < 1e-4
     assert names["logits"].shape == (1, 3)
     assert names["recording"].attention[0].shape == (1, 12, 281, 281)
+
+
+def test_the_table_of_maps_has_the_methods_by_their_titles():
+    table = README.partition("| map |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| ([^|]+?) \| \d", table, re.MULTILINE)
+    assert len(rows) >= 6 and set(rows) <= {*(method.title for method in METHODS.values()), "random"}
 
 
 def test_figures_have_a_command_and_pictures_are_there():

@@ -16,7 +16,7 @@ from serving import ROOT, app_process
 
 import app
 import vit
-from vit.page import LAUNCH, Models, build, layout
+from vit.page import Models, build, launch_options, layout
 
 CAT = SKIMAGE / "chelsea.png"
 META = {"_type": "gradio.FileData"}
@@ -212,7 +212,7 @@ def busy(monkeypatch):
     assert app.WAITING <= 64 and layout.AT_ONCE <= 8
     monkeypatch.setattr(layout, "AT_ONCE", 1)
     blocks = build(Models(classifier), app.EXAMPLES)
-    _, url, _ = blocks.queue(max_size=2).launch(prevent_thread_lock=True, quiet=True, **LAUNCH)
+    _, url, _ = blocks.queue(max_size=2).launch(prevent_thread_lock=True, quiet=True, **launch_options())
     yield url.rstrip("/"), free
     free.set()
     blocks.close()

@@ -17,6 +17,7 @@ from .finetune import command as finetune
 from .hub import HubError, quiet_hub
 from .maps import Heads
 from .memory import keep_freed_memory
+from .methods import METHODS
 from .photo_files import PhotoError
 
 MODEL_HELP = "a folder, a file of weights, or a Hub id such as google/vit-base-patch16-224"
@@ -62,6 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("photos", metavar="PHOTO", nargs="+")
     command.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="each photo gets a folder in it")
     _add_model(command)
+    command.add_argument(
+        "--methods", nargs="+", choices=METHODS, metavar="NAME", help=f"of {', '.join(METHODS)} (default: all)"
+    )
     command.add_argument("--label", help="the class to explain (default: the likeliest)")
     command.add_argument("--against", metavar="LABEL", help="a class to hold it against")
     command.add_argument("--heads", type=_heads, default="mean", metavar="mean|max|N", help="all heads in one, or one")
@@ -148,6 +152,7 @@ def _explain(options: argparse.Namespace) -> int:
         if not -layers <= layer < layers:
             raise ValueError(f"There is no layer {layer}: this model has the layers 0 to {layers - 1}.")
     how = export.Options(
+        methods=tuple(options.methods or METHODS),
         label=options.label,
         against=options.against,
         heads=options.heads,

@@ -15,6 +15,7 @@ from .hub_upload import sentences
 ROOT = Path(__file__).resolve().parent.parent
 FILES = ("app.py", "requirements.txt", "README.md", "LICENSE")
 FOLDERS = ("vit", "examples")
+FOR_DEVELOPERS = ("package.json", "jsconfig.json", "biome.json", "node_modules")  # beside the page's scripts
 VARIABLE = "VIT_MODEL"  # which app.py reads
 MODEL = "model"  # the folder, in the Space, that holds the folder of a model that is sent along
 # Of a model's folder, beside what is loaded. Not most_wrong.png: it shows people's photos.
@@ -68,7 +69,8 @@ def _project(root: Path) -> dict[str, Path]:
     for path in sorted(path for folder in FOLDERS for path in (root / folder).rglob("*")):
         name = path.relative_to(root)
         made = path.suffix == ".pyi" or "__pycache__" in name.parts  # by Gradio and by Python, as they run
-        if path.is_file() and not made and not any(part.startswith(".") for part in name.parts):
+        left = made or any(part.startswith(".") or part in FOR_DEVELOPERS for part in name.parts)
+        if path.is_file() and not left:
             files[name.as_posix()] = path
     return files
 

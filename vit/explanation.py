@@ -15,6 +15,14 @@ class CannotTell(ValueError):
     """A map that a checkpoint cannot give, for want of a class token or a head, in a sentence."""
 
 
+# What a map may need of a checkpoint, and what to say where it is not there.
+NEEDS = {
+    "class token": "asks the class token, and this checkpoint has none: use rollout, or looks_at.",
+    "classes": "needs a classifier, and this checkpoint has none: use class_attention or rollout.",
+    "two layers": "reads the tokens between two blocks, and this checkpoint has a single one: use relevance.",
+}
+
+
 @dataclass(frozen=True)
 class Gradients:
     """One backward pass: how the logit of a class changes with what was recorded."""
@@ -46,26 +54,26 @@ class Explanation:
 
     def class_attention(self, heads: Heads = "mean") -> Tensor:
         """What the class token looks at, in each layer (L, R, C). See `class_attention_elsewhere` for the rest."""
-        self._need_class_token("class_attention")
-        return self._grid(maps.looks_at(maps.fuse_heads(self.attention, heads), 0))
+        self.need("class_attention", "class token")
+        return self.to_grid(maps.looks_at(maps.fuse_heads(self.attention, heads), 0))
 
     def class_attention_elsewhere(self, heads: Heads = "mean") -> dict[str, Tensor]:
         """How much of its look the class token spends on itself and on each other token that is no patch, by layer."""
-        self._need_class_token("class_attention_elsewhere")
+        self.need("class_attention_elsewhere", "class token")
         row = maps.looks_at(maps.fuse_heads(self.attention, heads), 0)  # L, T
         return {name: row[:, token] for token, name in enumerate(self.prefix)}
 
     def looks_at(self, patch: int, heads: Heads = "mean") -> Tensor:
         """What a patch looks at, in each layer (L, R, C); patches are counted row by row from 0."""
-        return self._grid(maps.looks_at(maps.fuse_heads(self.attention, heads), self.token(patch)))
+        return self.to_grid(maps.looks_at(maps.fuse_heads(self.attention, heads), self.token(patch)))
 
     def looked_at_by(self, patch: int, heads: Heads = "mean") -> Tensor:
         """Which patches look at a patch, and how much, in each layer (L, R, C)."""
-        return self._grid(maps.looked_at_by(maps.fuse_heads(self.attention, heads), self.token(patch)))
+        return self.to_grid(maps.looked_at_by(maps.fuse_heads(self.attention, heads), self.token(patch)))
 
     def rollout(self, heads: Heads = "mean", discard: float = 0.0, start: int = 0) -> Tensor:
         """Attention rollout from what the head reads to the photo, after each layer from `start` on."""
-        return self._grid(maps.rollout(maps.fuse_heads(self.attention, heads), discard, start, self.reads))
+        return self.to_grid(maps.rollout(maps.fuse_heads(self.attention, heads), discard, start, self.reads))
 
     def relevance(self, label: str | int | None = None, start: int = 0) -> Tensor:
         """What speaks for a class (the likeliest by default), in the last layer's reading (R, C): Chefer et al."""
@@ -73,20 +81,19 @@ class Explanation:
 
     def relevance_by_layer(self, label: str | int | None = None, start: int = 0) -> Tensor:
         """How the relevance of a class builds up, after each layer from `start` on; the last is `relevance`."""
-        gradients = self.backward(self.class_index(label)).attention
-        return self._grid(maps.relevance(self.attention, gradients, start, self.reads))
+        gradients = self.gradients(label).attention
+        return self.to_grid(maps.relevance(self.attention, gradients, start, self.reads))
 
     def gradient_attention(self, label: str | int | None = None) -> Tensor:
         """Gradient × attention for a class, in each layer (L, R, C)."""
-        gradients = self.backward(self.class_index(label)).attention
-        return self._grid(self.reads @ maps.gradient_attention(self.attention, gradients))
+        gradients = self.gradients(label).attention
+        return self.to_grid(self.reads @ maps.gradient_attention(self.attention, gradients))
 
     def grad_cam(self, label: str | int | None = None) -> Tensor:
         """Grad-CAM for a class (R, C), on the tokens that enter the last block; of those that leave it, one is read."""
+        self.need("Grad-CAM", "two layers")
         layer, first = len(self.tokens) - 2, len(self.prefix)
-        if layer < 0:
-            raise CannotTell("Grad-CAM reads the tokens between two blocks, and this checkpoint has a single one.")
-        gradients = self.backward(self.class_index(label)).tokens[layer, first:]
+        gradients = self.gradients(label).tokens[layer, first:]
         return maps.grad_cam(self.tokens[layer, first:], gradients).unflatten(0, self.grid)
 
     def difference(self, label: str | int, other: str | int, start: int = 0) -> Tensor:
@@ -108,7 +115,7 @@ class Explanation:
 
     def logit_lens(self) -> Tensor:
         """The probabilities that the final norm and head give the tokens after each layer (L, classes)."""
-        self._need_labels("The logit lens")
+        self.need("The logit lens", "classes")
         return self.lens
 
     def decided(self, top_k: int = 3) -> list[list[tuple[str, float]]]:
@@ -121,7 +128,7 @@ class Explanation:
 
     def class_index(self, label: str | int | None) -> int:
         """The index of a class by its label or its index; the likeliest where None is given."""
-        self._need_labels("A map for a class")
+        self.need("A map for a class", "classes")
         if label is None:
             return int(self.probabilities.argmax())
         if label in self.labels:
@@ -134,7 +141,12 @@ class Explanation:
             f"There is no class {label!r}: use one of the labels, or a number up to {len(self.labels) - 1}."
         )
 
-    def _grid(self, values: Tensor) -> Tensor:
+    def gradients(self, label: str | int | None) -> Gradients:
+        """How the logit of a class changes with the attention and the tokens."""
+        return self.backward(self.class_index(label))
+
+    def to_grid(self, values: Tensor) -> Tensor:
+        """Of values for all tokens (…, T) those of the patches (…, R, C)."""
         return maps.to_grid(values, len(self.prefix), self.grid)
 
     def token(self, patch: int) -> int:
@@ -144,12 +156,9 @@ class Explanation:
             raise ValueError(f"There is no patch {patch}: this photo has the patches 0 to {count - 1}.")
         return len(self.prefix) + patch
 
-    def _need_class_token(self, what: str) -> None:
-        if "class" not in self.prefix:
-            raise CannotTell(f"{what} asks the class token, and this checkpoint has none: use rollout, or looks_at.")
-
-    def _need_labels(self, what: str) -> None:
-        if not self.labels:
-            raise CannotTell(
-                f"{what} needs a classifier, and this checkpoint has none: use class_attention or rollout."
-            )
+    def need(self, what: str, *needs: str) -> None:
+        """Raise the sentence that says why there is no such map, where the checkpoint lacks something for it."""
+        has = {"class token": "class" in self.prefix, "classes": bool(self.labels), "two layers": len(self.tokens) > 1}
+        for need in needs:
+            if not has[need]:
+                raise CannotTell(f"{what} {NEEDS[need]}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,18 +19,15 @@ from .classifier import Classifier
 from .explanation import CannotTell, Explanation
 from .faithfulness import deletion, insertion, random_map
 from .maps import Heads
+from .methods import METHODS, Method, Settings
 from .photo_files import Photo, open_photo
 
 # What is written, and what to say of it: each where the checkpoint can give it.
 SOURCES = {
-    "class_attention": "attention of the class token to each patch, by layer and head",
+    **{method.name: f"{method.source} ({method.paper})" for method in METHODS.values()},
     "class_attention_elsewhere": "attention of the class token to itself and the other tokens that are no patches",
     "looks_at": "what the chosen patch looks at, by layer",
     "looked_at_by": "which patches look at the chosen patch, by layer",
-    "rollout": "attention rollout after each layer (Abnar & Zuidema, arXiv 2005.00928)",
-    "relevance": "relevance to the class (Chefer et al., arXiv 2103.15679)",
-    "gradient_attention": "gradient × attention for the class, by layer (Chefer et al., arXiv 2103.15679, Eq. 5)",
-    "grad_cam": "Grad-CAM for the class on the tokens entering the last block (Selvaraju et al., arXiv 1610.02391)",
     "difference": "relevance to the class less relevance to the other class",
     "lens": "probabilities by the final norm and head after each layer (logit lens)",
     "attention_distance": "mean attention distance of each head in pixels (ViT paper, Figure 7)",
@@ -37,13 +35,13 @@ SOURCES = {
     "norms": "norm of each patch's token after each layer (Darcet et al., arXiv 2309.16588)",
     "outliers": "patches whose norm is more than twice the median of their layer",
 }
-MAPS = ("class_attention", "rollout", "relevance", "gradient_attention", "grad_cam")
 
 
 @dataclass(frozen=True)
 class Options:
     """What to write, and how to draw it."""
 
+    methods: tuple[str, ...] = tuple(METHODS)
     label: str | int | None = None  # the class to explain; None: the likeliest
     against: str | int | None = None  # a class to hold it against
     heads: Heads = "mean"  # how heads are fused where one map stands for all
@@ -116,15 +114,11 @@ def every_array(explanation: Explanation, options: Options) -> tuple[dict[str, T
     """Every array that the checkpoint can give, and for the others the sentence that says why not."""
     e, heads = explanation, range(explanation.attention.shape[1])
     makers: dict[str, Callable[[], Tensor]] = {
-        "class_attention": lambda: torch.stack([e.class_attention(head) for head in heads], dim=1),  # L, H, R, C
+        **{name: partial(_array, e, METHODS[name], options) for name in options.methods},
         "class_attention_elsewhere": lambda: torch.stack(
             [torch.stack(list(e.class_attention_elsewhere(head).values()), dim=-1) for head in heads], dim=1
         ),  # L, H, tokens before the patches
         "lens": e.logit_lens,
-        "rollout": lambda: e.rollout(options.heads, options.discard, options.start),
-        "relevance": lambda: e.relevance(options.label, options.start),
-        "gradient_attention": lambda: e.gradient_attention(options.label),
-        "grad_cam": lambda: e.grad_cam(options.label),
         "attention_distance": e.attention_distance,
         "entropy": e.entropy,
         "norms": lambda: e.outliers()[0],
@@ -144,12 +138,21 @@ def every_array(explanation: Explanation, options: Options) -> tuple[dict[str, T
     return arrays, left_out
 
 
+def _array(explanation: Explanation, method: Method, options: Options) -> Tensor:
+    settings = Settings(options.discard, options.start)
+    if method.of_token:  # L, H, R, C
+        heads = range(explanation.attention.shape[1])
+        return torch.stack([method.map(explanation, head, settings) for head in heads], dim=1)
+    column = options.heads if method.columns == "heads" else options.label
+    return (method.last if method.last_layer else method.map)(explanation, column, settings)
+
+
 def _without_outliers(arrays: dict[str, Tensor]) -> dict[str, Tensor]:
     """The maps without the patches flagged in their layer, those of the whole model without the last layer's."""
     flagged = arrays["outliers"]  # L, R, C
-    found = {name: arrays[name] for name in (*MAPS, "difference", "looks_at", "looked_at_by") if name in arrays}
+    found = {name: arrays[name] for name in (*METHODS, "difference", "looks_at", "looked_at_by") if name in arrays}
     for name, values in found.items():
-        if name == "class_attention":  # L, H, R, C
+        if values.ndim == 4:  # L, H, R, C
             found[name] = maps.leave_out(values, flagged[:, None])
         else:  # rollout may start late
             found[name] = maps.leave_out(values, flagged[-len(values) :] if values.ndim == 3 else flagged[-1])
@@ -174,14 +177,16 @@ def _pictures(
     for name in ("looks_at", "looked_at_by"):
         if name in arrays:
             pictures[name] = sheet(arrays[name], by_layer)
-    pictures["rollout_layers"] = sheet(arrays["rollout"], [f"after {name}" for name in by_layer[options.start :]])
+    if "rollout" in arrays:
+        pictures["rollout_layers"] = sheet(arrays["rollout"], [f"after {name}" for name in by_layer[options.start :]])
     pictures["norms"] = drawing.sheet(photo, arrays["norms"], by_layer, box, options.shared, smooth=options.smooth)
 
     final = _final_maps(arrays, options.heads)
     for name, found in final.items():
         pictures[name] = drawing.overlay(photo, found, box, smooth=options.smooth)
-    titles = [name.replace("_", " ") for name in final]  # their units differ, so each has its own scale
-    pictures["methods"] = drawing.sheet(photo, list(final.values()), titles, box, shared=False, smooth=options.smooth)
+    titles = [METHODS[name].title for name in final]  # their units differ, so each has its own scale
+    if final:
+        pictures["methods"] = drawing.sheet(photo, [*final.values()], titles, box, shared=False, smooth=options.smooth)
     if "difference" in arrays:
         names = [explanation.labels[explanation.class_index(label)] for label in (options.label, options.against)]
         title = f"{names[0]} (red) against {names[1]} (blue)"
@@ -227,10 +232,9 @@ def save_arrays(file: Path | BinaryIO, arrays: dict[str, Tensor]) -> None:
 
 def _final_maps(arrays: dict[str, Tensor], heads: Heads) -> dict[str, Tensor]:
     """One map (R, C) for each method: the last layer's where a method has several."""
-    final = {name: arrays[name] for name in MAPS if name in arrays}
-    if "class_attention" in final:
-        final["class_attention"] = maps.fuse_heads(final["class_attention"], heads)
-    return {name: found[-1] if found.ndim == 3 else found for name, found in final.items()}
+    final = {name: arrays[name] for name in METHODS if name in arrays}
+    fused = {name: maps.fuse_heads(found, heads) if found.ndim == 4 else found for name, found in final.items()}
+    return {name: found[-1] if found.ndim == 3 else found for name, found in fused.items()}
 
 
 def _curves(

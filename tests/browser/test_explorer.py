@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 import app
 import vit
 from vit import drawing, maps
+from vit.methods import METHODS
 from vit.page import Models, build
 
 PIZZA = next(photo for photo in app.EXAMPLES if photo.stem == "pizza")
@@ -35,7 +36,7 @@ def visitor(browser, address):
 def fresh(visitor):
     """The class token's attention in the last layer, the map alone."""
     visitor.part("class-token").click()
-    visitor.choose("map", "attention")
+    visitor.choose("map", "class_attention")
     visitor.choose("direction", "looks_at")
     visitor.choose("head", "mean")
     visitor.choose("scale", "own")
@@ -66,18 +67,40 @@ def test_each_layer(visitor):
     assert not any(close(one, other) for one, other in pairwise(drawn))  # or the comparison says nothing
 
 
-@pytest.mark.parametrize("heads", ["mean", "max", 0, 1, 2])
-@pytest.mark.parametrize("kind", ["attention", "rollout"])
-def test_each_head_and_rollout(visitor, heads, kind):
+COLUMNS = {"heads": ["mean", "max", 0, 1, 2], "classes": [0, 3]}  # heads, and classes by their rank
+EVERY = [(method, column) for method in METHODS.values() for column in COLUMNS[method.columns]]
+
+
+@pytest.mark.parametrize("method, column", EVERY, ids=[f"{method.name}-{column}" for method, column in EVERY])
+def test_each_method_by_head_or_class(visitor, method, column):
     e = visitor.explanation
-    visitor.choose("map", kind)
-    visitor.choose("head", heads)
+    visitor.choose("map", method.name)
+    if method.columns == "heads":
+        visitor.choose("head", column)
+        name = column if isinstance(column, str) else f"head {column}"
+    else:
+        visitor.part("classes").locator("button.class").nth(column).click()
+        name = column = visitor.classifier.predict(PIZZA)[column][0]
     visitor.slide("layer", 8)
-    found = (e.class_attention(heads) if kind == "attention" else e.rollout(heads))[8]
+    found = method.map(e, column)
+    found, layer = (found[8], ", layer 8") if found.ndim == 3 else (found, "")
+    assert found.max() > found.min()
     assert close(visitor.patches(), drawing.heat(found))
     assert visitor.number("low") == pytest.approx(found.min().item(), rel=1e-2)
     assert visitor.number("high") == pytest.approx(found.max().item(), rel=1e-2)
-    assert "%" in visitor.text("low") and "%" in visitor.text("high")
+    assert ("%" in visitor.text("low")) is ("%" in visitor.text("high")) is (method.unit == "share")
+    if not method.of_token:
+        caption = method.caption.replace("{class}", name)
+        assert visitor.text("title").startswith(caption[0].upper() + caption[1:] + layer)
+        assert visitor.text("elsewhere") == method.note
+    label = f"Layer 8, {name}" if layer else name
+    expect(visitor.part("cells").get_by_label(label, exact=True)).to_have_attribute("aria-pressed", "true")
+
+
+def test_each_method_has_its_button(visitor):
+    labels = visitor.part("methods").locator("label")
+    assert labels.all_text_contents() == [method.title for method in METHODS.values()]
+    assert [label.get_attribute("title") for label in labels.all()] == [method.paper for method in METHODS.values()]
 
 
 def test_a_class_shows_its_relevance_and_a_second_one_the_difference(visitor):
@@ -257,7 +280,7 @@ def test_hovering_and_scrubbing_ask_the_server_nothing(visitor):
         visitor.hover(patch)
     for layer in range(12):
         visitor.slide("layer", layer)
-    for kind in ("rollout", "relevance", "attention"):
+    for kind in METHODS:
         visitor.choose("map", kind)
     visitor.part("classes").locator("button.class").nth(2).click()
     visitor.click(50)

@@ -22,6 +22,8 @@ from serving import ROOT, app_process
 import app
 import vit
 from vit import drawing
+from vit.explanation import NEEDS
+from vit.methods import METHODS
 from vit.page import Models, build
 from vit.page.explorer import packing
 
@@ -253,7 +255,7 @@ def test_everything_is_reached_by_tab(visit):
     views = {"opacity", "grid", "smooth", "mark", "leaveOut"}
     assert controls | views <= reached
     # A group of choices is one stop, arrows move in it; so is the sheet. Nothing is pinned, no head in relevance.
-    assert {"vit-map", "vit-scale", "class", "less", "cell"} <= reached
+    assert {"a-map", "a-scale", "class", "less", "cell"} <= reached
 
 
 def test_a_phone_by_touch(visit):
@@ -391,7 +393,7 @@ def test_the_view_is_saved_as_a_picture(visit):
     visitor.plain()
     visitor.slide("layer", 6)
     content, name = _save(visitor, "save-view")
-    assert name == "pizza-attention-layer-6.png"
+    assert name == "pizza-class_attention-layer-6.png"
     width, height = visitor.photo.size
     saved = picture(content)[:height, :width]
     down, across = visitor.middles(width, height)
@@ -404,7 +406,7 @@ def test_the_sheet_is_saved_with_all_layers(visit):
     visitor.drop(EXAMPLES["pizza"])
     visitor.plain()
     content, name = _save(visitor, "save-sheet")
-    assert name == "pizza-attention-all-layers.png"
+    assert name == "pizza-class_attention-all-layers.png"
     saved = picture(content)
     width, height = 240, round(240 * visitor.photo.height / visitor.photo.width)
     down, across = visitor.middles(width, height)
@@ -485,6 +487,16 @@ def test_a_link_that_makes_no_sense_opens_the_page(visit):
     assert visitor.text("title") == "What the class token looks at, layer 11, mean of the heads"
 
 
+@pytest.mark.parametrize("method", [method for method in METHODS.values() if "classes" in method.needs])
+def test_a_link_to_what_a_model_cannot_give_gets_a_sentence(visit, method):
+    classifier = small(labels=())
+    with serving(build(Models(classifier))) as url:
+        visitor = visit(url, classifier, path=f"?map={method.name}&layer=1")
+        visitor.drop(CAT)
+        expect(visitor.part("failed")).to_have_text(f"{method.title} {NEEDS['classes']}")
+        assert visitor.text("title") == "What the class token looks at, layer 1, mean of the heads"
+
+
 def small(labels=("pizza", "steak", "sushi"), **options):
     config = vit.ViTConfig(
         image_size=(32, 48), patch_size=8, width=64, heads=2, mlp_width=128, layers=3, classes=len(labels), **options
@@ -543,8 +555,10 @@ def test_a_model_without_classes(visit):
         visitor.drop(CAT)
         visitor.plain()
         expect(visitor.part("no-classes")).to_be_visible()
-        for hidden in ("predictions", "relevance-choice", "lens"):
+        for hidden in ("predictions", "lens"):
             expect(visitor.part(hidden)).to_be_hidden()
+        given = [method.title for method in METHODS.values() if "classes" not in method.needs]
+        assert visitor.part("methods").locator("label").all_text_contents() == given
         assert close(visitor.patches(), drawing.heat(visitor.explanation.class_attention()[2]))
 
 

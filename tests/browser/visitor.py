@@ -15,7 +15,8 @@ from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 import vit
-from vit.page import LAUNCH
+from vit.page import launch_options
+from vit.page.explorer.packing import given
 from vit.photo_files import open_photo
 
 FLAGS = [
@@ -34,7 +35,7 @@ LEVELS = 6  # that a colour may differ by: attention comes rounded, which can sh
 
 @contextmanager
 def serving(blocks: gr.Blocks) -> Iterator[str]:
-    _, url, _ = blocks.queue(max_size=32).launch(prevent_thread_lock=True, quiet=True, **LAUNCH)
+    _, url, _ = blocks.queue(max_size=32).launch(prevent_thread_lock=True, quiet=True, **launch_options())
     try:
         yield url
     finally:
@@ -44,8 +45,9 @@ def serving(blocks: gr.Blocks) -> Iterator[str]:
 class Visitor:
     """Uses the page as people do. What is where on the canvas it knows from `explanation`, which the page never saw."""
 
-    def __init__(self, page: Page, address: str, classifier: vit.Classifier) -> None:
+    def __init__(self, page: Page, address: str, classifier: vit.Classifier, slot: str = "a") -> None:
         self.page = page
+        self.slot = slot
         self.address = address
         self.classifier = classifier
         page.goto(address)
@@ -67,12 +69,13 @@ class Visitor:
         """Wait until the explorer shows the photo with all its maps."""
         self.photo = open_photo(photo)
         self.explanation = self.classifier.explain(self.photo)
-        maps = 1 + min(5, len(self.classifier.labels))
+        classes = min(5, len(self.classifier.labels))
+        maps = sum(1 if method.columns == "heads" else classes for method in given(self.explanation))
         expect(self.page.locator(f'.explorer[data-photo="{photo.stem}"][data-maps="{maps}"]')).to_be_visible()
 
     def choose(self, group: str, value: object) -> None:
         self.settle()  # what is out of place in another map is disabled until then
-        self.page.locator(f'input[name="vit-{group}"][value="{value}"]').check(force=True)
+        self.page.locator(f'input[name="{self.slot}-{group}"][value="{value}"]').check(force=True)
 
     def check(self, name: str, on: bool = True) -> None:
         self.page.locator(f'[data-view="{name}"]').set_checked(on)

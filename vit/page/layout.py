@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from gradio.data_classes import FileData
 
-from ..classifier import Classifier
 from ..explanation import Explanation
-from ..export import Options
-from ..photo_files import PhotoError, Upload
-from ..zero_gpu import device, gpu
+from ..zero_gpu import gpu
 from . import work
-from .explorer import Answer, Answers, Explorer, ExplorerFiles
+from .explorer import Explorer, ExplorerFiles
 from .models import Models
 from .photo import PhotoBox, digest, digests
+from .questions import answer_questions
 from .safety import never_fetch
+from .scripts import ROUTE
 from .theme import CSS, THEME
 from .work import SENTENCES, sentences
 
-LAUNCH: dict[str, Any] = dict(
-    theme=THEME,
-    css=CSS,
-    footer_links=["api", "settings"],
-    max_file_size="20mb",
-    show_error=False,
-    enable_monitoring=False,
-    ssr_mode=False,
-    pwa=False,
-    run_history=False,
-)
 # Files of visitors are looked for every ten minutes, and go when they are 50 minutes old: after an hour none is left.
 DELETE_CACHE = (600, 3000)
 AT_ONCE = 8  # events that may wait for a model to arrive; its work is done one by one
+
+
+def launch_options() -> dict[str, Any]:
+    """How the page is to be launched; anew for each, as Gradio writes into it."""
+    return dict(
+        theme=THEME,
+        css=CSS,
+        footer_links=["api", "settings"],
+        max_file_size="20mb",
+        show_error=False,
+        enable_monitoring=False,
+        ssr_mode=False,
+        pwa=False,
+        run_history=False,
+        app_kwargs={"routes": [ROUTE]},
+    )
 
 
 def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
@@ -43,11 +46,6 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
     never_fetch()
     known = digests(examples)
     by_name = {photo.stem: photo for photo in examples}
-
-    def classifier(model: str) -> Classifier:
-        found = models.get(model)
-        found.model.to(device())
-        return found
 
     @gpu
     def predict(photo: str | None, model: str) -> dict[str, float]:
@@ -58,14 +56,14 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
             model: one of the models that the page offers
         """
         with sentences():
-            found = classifier(model)
+            found = work.ready(models, model)
             with models.turn:
                 # Some checkpoints have a label twice (ImageNet's crane, a bird and a machine): the likelier is shown.
-                return dict(reversed(found.predict(_here(photo))))
+                return dict(reversed(found.predict(work.here(photo))))
 
     @gpu
     def explain(photo: str | None, model: str) -> ExplorerFiles:
-        """What the model looks at in a photo: its attention, rollout, and relevance for the likeliest classes.
+        """What the model looks at in a photo: its attention, and the maps of other methods, for the likeliest classes.
 
         Args:
             photo: the photo, a file of any common format
@@ -80,7 +78,7 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
             return files
 
     def attend(photo: str | None, model: str) -> tuple[Explanation, ExplorerFiles]:
-        path, found = _here(photo), classifier(model)
+        path, found = work.here(photo), work.ready(models, model)
         with models.turn:
             return work.attention(found, path, known.get(digest(path)), explorer.keep)
 
@@ -88,41 +86,6 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
     def show(photo: str | None, model: str) -> Any:
         with sentences():
             return gr.skip() if photo is None else attend(photo, model)[1]
-
-    @gpu
-    def find_maps(photo: str, model: str) -> Iterator[FileData]:
-        with sentences():
-            path, found = _here(photo), classifier(model)
-            with models.turn:
-                explanation = found.explain(path)
-            yield from work.maps(explanation, explorer.keep, models.turn)
-
-    @gpu
-    def look(photo: str, model: str, patch: int) -> FileData:
-        with sentences():
-            found = classifier(model)
-            with models.turn:
-                return work.patch(found, _here(photo), int(patch), explorer.keep)
-
-    @gpu
-    def arrays(photo: str, model: str, options: Options) -> FileData:
-        with sentences():
-            found = classifier(model)
-            with models.turn:
-                return work.arrays(found, _here(photo), options, explorer.keep)
-
-    def ask_maps(files: ExplorerFiles, event: gr.EventData) -> Iterator[Answer]:
-        answer = Answer(asked=dict(event._data))
-        for file in find_maps(files.photo.path, files.model):
-            answer.maps.append(file)
-            yield answer
-
-    def ask_patch(files: ExplorerFiles, event: gr.EventData) -> Answer:
-        return _answer(event, "patch", lambda: look(files.photo.path, files.model, event.patch))
-
-    def save_arrays(files: ExplorerFiles, event: gr.EventData) -> Answer:
-        options = Options(label=event.label, against=event.against, heads=event.heads, patch=event.patch)
-        return _answer(event, "arrays", lambda: arrays(files.photo.path, files.model, options))
 
     def put_back(files: ExplorerFiles | None) -> Any:
         """After a photo that could not be explained, the one that is shown."""
@@ -156,7 +119,7 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
             with gr.Column(scale=5, min_width=680):
                 with gr.Accordion(_title(models.first.name), open=False) as accordion:
                     chosen = _choice(models)
-                explorer, answers = Explorer(), Answers()
+                explorer = Explorer()
         label, button = gr.Label(visible=False), gr.Button(visible=False)  # for the endpoints alone
 
         runs: dict[str, Any] = dict(concurrency_id="model", concurrency_limit=AT_ONCE, show_progress="hidden")
@@ -168,9 +131,7 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
         shown = gr.on(changed, show, [photo, current], explorer, trigger_mode="always_last", **runs, **private)
         shown.failure(put_back, explorer, photo, queue=False, **private)
         photo.pick(pick, None, photo, queue=False, **private)
-        asks = ((explorer.ask_maps, ask_maps), (explorer.ask_patch, ask_patch), (explorer.save_arrays, save_arrays))
-        for event, answer in asks:
-            event(answer, explorer, answers, trigger_mode="always_last", **runs, **private)
+        answer_questions(explorer, models, **runs)
         choice = [chosen, current, accordion]
         loads: dict[str, Any] = dict(concurrency_id="load", show_progress_on=chosen, **private)
         chosen.input(choose, [chosen, current], choice, **loads)
@@ -192,21 +153,3 @@ def _choice(models: Models) -> gr.Radio | gr.Dropdown:
 
 def _title(model: str) -> str:
     return f"Model: {model}"
-
-
-def _here(photo: str | None) -> Upload:
-    if photo is None:
-        raise PhotoError("There is no photo: choose one first.")
-    if not Path(photo).exists():
-        raise PhotoError("The photo is no longer kept here: choose it again.")
-    return Upload(photo)
-
-
-def _answer(event: gr.EventData, name: str, make: Callable[[], FileData]) -> Answer:
-    """The answer, or with a sentence none: the explorer must hear of that, too."""
-    asked = dict(event._data)
-    try:
-        return Answer.model_validate({"asked": asked, name: make()})
-    except gr.Error as error:
-        gr.Warning(error.message)
-        return Answer(asked=asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -16,9 +17,11 @@ from ..checkpoints import CheckpointError
 from ..classifier import Classifier
 from ..explanation import CannotTell, Explanation
 from ..hub import HubError
-from ..photo_files import PhotoError, open_photo
+from ..photo_files import PhotoError, Upload, open_photo
+from ..zero_gpu import device
 from .explorer import ExplorerFiles
-from .explorer.packing import best, pack, pack_patch, pack_relevance, pack_rollout
+from .explorer.packing import best, given, pack, pack_class, pack_heads, pack_patch
+from .models import Models
 
 WHOLE_ATTENTION = 64_000_000  # bytes of attention up to which it is handed out whole, as float32
 SENTENCES = (PhotoError, CheckpointError, HubError, CannotTell)
@@ -36,6 +39,22 @@ def sentences() -> Iterator[None]:
         raise gr.Error("Something went wrong here: try again, or try another photo.") from error
 
 
+def here(photo: str | None) -> Upload:
+    """The photo, if it is still kept."""
+    if photo is None:
+        raise PhotoError("There is no photo: choose one first.")
+    if not Path(photo).exists():
+        raise PhotoError("The photo is no longer kept here: choose it again.")
+    return Upload(photo)
+
+
+def ready(models: Models, name: str) -> Classifier:
+    """The model, where it runs."""
+    found = models.get(name)
+    found.model.to(device())
+    return found
+
+
 def attention(classifier: Classifier, photo: str, example: str | None, keep: Keep) -> tuple[Explanation, ExplorerFiles]:
     """What is looked at first: predictions and attention."""
     picture = open_photo(photo)
@@ -48,17 +67,17 @@ def attention(classifier: Classifier, photo: str, example: str | None, keep: Kee
 
 
 def maps(explanation: Explanation, keep: Keep, turn: Lock) -> Iterator[FileData]:
-    """Rollout, then the relevance of one likely class after another.
+    """What other methods than attention show: first by head, then for one likely class after another.
 
     The turn is given up in between: the next visitor need not wait for all of it.
     """
-    with turn:
-        content = pack_rollout(explanation)
-    yield keep(content, "rollout.safetensors")
-    for rank in range(len(best(explanation))):
+    methods = given(explanation)
+    packs = [(m.name, partial(pack_heads, explanation, m)) for m in methods if m.columns == "heads"]
+    packs += [(f"class-{rank}", partial(pack_class, explanation, rank)) for rank in range(len(best(explanation)))]
+    for name, make in packs:
         with turn:
-            content = pack_relevance(explanation, rank)
-        yield keep(content, f"relevance-{rank}.safetensors")
+            content = make()
+        yield keep(content, f"{name}.safetensors")
 
 
 def patch(classifier: Classifier, photo: str, patch: int, keep: Keep) -> FileData:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -10,9 +9,7 @@ from gradio.data_classes import FileData, GradioModel
 from gradio.processing_utils import save_bytes_to_cache
 from pydantic import Field
 
-HERE = Path(__file__).parent
-# One after another, in one function.
-SCRIPTS = ("file", "explained", "draw", "main", "words", "sheet", "controls", "away", "link", "load")
+from .. import scripts
 
 
 class ExplorerFiles(GradioModel):
@@ -21,16 +18,15 @@ class ExplorerFiles(GradioModel):
     photo: FileData  # what is explained, and by which model: a pinned patch or the arrays are asked of these
     model: str
     explanation: FileData
-    maps: list[FileData] = Field(default_factory=list)  # rollout and relevances; the page asks for them by and by
+    maps: list[FileData] = Field(default_factory=list)  # of the other methods; the page asks for them by and by
 
 
 class Answer(GradioModel):
-    """What the explorer asked for; nothing where that failed."""
+    """What the explorer asked for, none of it where that failed."""
 
     asked: dict[str, Any]  # the question, so that an answer which comes too late is known
-    maps: list[FileData] = Field(default_factory=list)
-    patch: FileData | None = None  # the looks of a patch
-    arrays: FileData | None = None  # an .npz to hand to the visitor
+    files: list[FileData] = Field(default_factory=list)  # more of them from one answer to the next
+    done: bool = False
 
 
 class _Shown(gr.HTML):
@@ -49,21 +45,18 @@ class _Shown(gr.HTML):
 
 
 class Explorer(_Shown):
-    """Shows `ExplorerFiles`.
+    """Shows `ExplorerFiles`. Several on one page have a slot each: "a", "b" …
 
     Events: `follow_link` (example, model), `ask_maps`, `ask_patch` (patch), `save_arrays` (label, against, heads,
-    patch).
+    patch). Each question but the first is answered by `Answers` of the same slot.
     """
 
     data_model = ExplorerFiles
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(
-            html_template=(HERE / "explorer.html").read_text(encoding="utf-8"),
-            css_template=(HERE / "explorer.css").read_text(encoding="utf-8"),
-            js_on_load="\n".join((HERE / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS),
-            **options,
-        )
+    def __init__(self, slot: str = "a", **options: Any) -> None:
+        self.slot = slot
+        events = ("follow_link", "ask_maps", "ask_patch", "save_arrays")
+        super().__init__(html_template="", js_on_load=scripts.start("main.js", *events), slot=slot, **options)
 
     def keep(self, content: bytes, name: str) -> FileData:
         """A file for the page, in Gradio's cache, which is emptied by and by."""
@@ -71,15 +64,11 @@ class Explorer(_Shown):
 
 
 class Answers(_Shown):
-    """Hands each `Answer` on to the explorer, whose own value it must not replace."""
+    """Hands each `Answer` on to the explorer, whose own value it must not replace. One for each kind of question."""
 
     data_model = Answer
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, slot: str = "a", **options: Any) -> None:
         super().__init__(
-            html_template="",
-            js_on_load="""
-watch("value", () => window.dispatchEvent(new CustomEvent("vit-answer", { detail: props.value })));
-""",
-            **options,
+            html_template="", js_on_load=scripts.start("answers.js"), visible="hidden", slot=slot, **options
         )

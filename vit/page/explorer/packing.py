@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from ... import drawing
 from ...classifier import Classifier
 from ...explanation import Explanation
 from ...maps import Heads
+from ...methods import METHODS, Method
 
 MOST_BYTES = 16_000_000  # of one file
 LONGEST_SIDE = 1024  # of the photo as it is shown, in pixels
@@ -59,21 +61,34 @@ def pack(photo: Image.Image, name: str, example: str | None, classifier: Classif
             {"label": explanation.labels[index], "index": index, "probability": explanation.probabilities[index].item()}
             for index in best(explanation)
         ],
-        "lens": explanation.decided(3) if explanation.labels else [],
-        "decided": explanation.lens[:, best(explanation)[:1]].flatten().tolist(),  # the likeliest class by layer
+        "decided": explanation.decided(3) if explanation.labels else [],
+        "lens": explanation.lens[:, best(explanation)[:1]].flatten().tolist(),  # of the likeliest class
+        "methods": [_row(method, explanation) for method in METHODS.values()],
     }
     return _file(tensors, about)
 
 
-def pack_rollout(explanation: Explanation) -> bytes:
-    """The rollout of the heads' mean, of their maximum, and of each head (H + 2, L, N)."""
+def pack_heads(explanation: Explanation, method: Method) -> bytes:
+    """A method's maps of the heads' mean, of their maximum, and of each head (H + 2, L, N)."""
     every: list[Heads] = ["mean", "max", *range(explanation.attention.shape[1])]
-    return _file({"rollout": torch.stack([explanation.rollout(heads).flatten(1) for heads in every])})
+    return _file({method.name: torch.stack([method.map(explanation, heads).flatten(1) for heads in every])})
 
 
-def pack_relevance(explanation: Explanation, rank: int) -> bytes:
-    """The relevance of one of the likeliest classes (1, L, N)."""
-    return _file({f"relevance {rank}": explanation.relevance_by_layer(best(explanation)[rank]).flatten(1)[None]})
+def pack_class(explanation: Explanation, rank: int) -> bytes:
+    """All methods' maps for one of the likeliest classes, (1, L, N), or (1, 1, N) where they are of the whole model."""
+    index, patches = best(explanation)[rank], explanation.grid[0] * explanation.grid[1]
+    return _file(
+        {
+            f"{method.name} {rank}": method.map(explanation, index).reshape(1, -1, patches)
+            for method in given(explanation)
+            if method.columns == "classes"
+        }
+    )
+
+
+def given(explanation: Explanation) -> list[Method]:
+    """The methods that the checkpoint can give, without what the page makes of the attention itself."""
+    return [method for method in METHODS.values() if not method.of_token and not method.missing(explanation)]
 
 
 def pack_patch(explanation: Explanation, patch: int) -> bytes:
@@ -84,6 +99,15 @@ def pack_patch(explanation: Explanation, patch: int) -> bytes:
 def best(explanation: Explanation) -> list[int]:
     """The likeliest classes, none where the checkpoint has no classifier."""
     return explanation.probabilities.topk(min(TOP, len(explanation.labels))).indices.tolist()
+
+
+def _row(method: Method, explanation: Explanation) -> dict[str, Any]:
+    """What the page has to know of a method to offer it, or why it cannot."""
+    row = {field.name: getattr(method, field.name) for field in fields(method) if field.name not in ("make", "needs")}
+    missing = method.missing(explanation)
+    if method.of_token and missing:  # there is no class token to ask, but every patch
+        return {**row, "title": "Attention", "missing": None}
+    return {**row, "missing": missing}
 
 
 def _whole(attention: Tensor, bits: int) -> dict[str, Tensor]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,8 +15,8 @@ from gradio.processing_utils import save_file_to_cache
 from PIL import Image
 
 from ...photo_files import Upload
+from .. import scripts
 
-HERE = Path(__file__).parent
 SIDE = 144  # pixels of an example's longer side: twice what is shown, for fine screens
 
 
@@ -30,11 +29,10 @@ class PhotoBox(gr.HTML):
     data_model = FileData
 
     def __init__(self, examples: Sequence[Path] = (), **options: Any) -> None:
-        template = (HERE / "photo.html").read_text(encoding="utf-8")
         super().__init__(
-            html_template=template.replace("<!-- examples -->", "".join(map(_button, examples))),
-            css_template=(HERE / "photo.css").read_text(encoding="utf-8"),
-            js_on_load=(HERE / "photo.js").read_text(encoding="utf-8"),
+            html_template="",
+            js_on_load=scripts.start("photo.js", "pick"),
+            examples=[{"name": photo.stem, "src": _thumbnail(photo)} for photo in examples],
             **options,
         )
 
@@ -63,13 +61,8 @@ def digest(photo: str | Path) -> str:
     return hashlib.sha256(Path(photo).read_bytes()).hexdigest()
 
 
-def _button(photo: Path) -> str:
+def _thumbnail(photo: Path) -> str:
     with Image.open(photo) as small:
         small.thumbnail((SIDE, SIDE))
         small.save(content := io.BytesIO(), "JPEG", quality=75)
-    name, data = html.escape(photo.stem), base64.b64encode(content.getvalue()).decode()
-    title = name.replace("_", " ")
-    return (
-        f'<button type="button" data-name="{name}" title="{title}">'
-        f'<img alt="{title}" draggable="false" src="data:image/jpeg;base64,{data}"></button>'
-    )
+    return f"data:image/jpeg;base64,{base64.b64encode(content.getvalue()).decode()}"

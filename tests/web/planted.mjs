@@ -1,0 +1,47 @@
+// An explanation small enough to work out by hand: two layers, two heads, a class token and a grid of 1 × 2 patches.
+
+import { Explanation } from "../../vit/page/web/data/explanation.js";
+import { initialState, opened } from "../../vit/page/web/view.js";
+
+const METHOD = { caption: "", note: "", paper: "", unit: "", of_token: false, missing: null };
+export const METHODS = [
+  { ...METHOD, name: "class_attention", title: "Class attention", columns: "heads", unit: "share", of_token: true },
+  { ...METHOD, name: "rollout", title: "Rollout", columns: "heads", unit: "share", caption: "rollout" },
+  { ...METHOD, name: "relevance", title: "Relevance", columns: "classes", caption: "relevance for {class}" },
+  { ...METHOD, name: "grad_cam", title: "Grad-CAM", columns: "classes", missing: "Grad-CAM needs two layers." },
+];
+
+export function explanation(changes = {}) {
+  const shares = Uint8Array.from({ length: 2 * 2 * 3 * 3 }, (_, place) => place);
+  const tensors = {
+    attention: { shape: [2, 2, 3, 3], data: shares },
+    scale: { shape: [2, 2, 3], data: new Float32Array(12).fill(2) },
+    outliers: { shape: [2, 2], data: new Uint8Array([0, 0, 0, 1]) },
+  };
+  const about = {
+    name: "cat",
+    example: "cat",
+    model: "some/model",
+    size: [20, 10],
+    box: [0, 0, 20, 10],
+    cropped: false,
+    grid: [1, 2],
+    prefix: ["class"],
+    layers: 2,
+    heads: 2,
+    whole: true,
+    predictions: ["pizza", "steak", "sushi"].map((label, index) => ({ label, index, probability: 0.3 })),
+    decided: [],
+    lens: [],
+    methods: METHODS,
+  };
+  return new Explanation({ tensors, about: { ...about, ...changes } }, {}, "file");
+}
+
+export function state(changes = {}, link = "", slot = "a") {
+  const fresh = initialState(slot, new URLSearchParams(link));
+  return { ...fresh, ...opened(fresh, explanation()), ...changes };
+}
+
+/** A tensor of 32-bit numbers. */
+export const tensor = (shape, ...data) => ({ shape, data: new Float32Array(data) });

@@ -1,0 +1,111 @@
+// The store tells of changes once a frame; what is asked is heard in time, or not at all.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createAsk } from "../../vit/page/web/ask.js";
+import { createStore } from "../../vit/page/web/store.js";
+
+function frames() {
+  const waiting = [];
+  const next = () => {
+    for (const f of waiting.splice(0)) f();
+  };
+  return { later: (f) => waiting.push(f), next };
+}
+
+test("watchers hear of their keys, once for all changes of a frame", () => {
+  const { later, next } = frames();
+  const store = createStore({ layer: 0, head: 0 }, later);
+  const heard = [];
+  store.watch(["layer"], ({ layer }) => heard.push(layer));
+  store.set({ layer: 1 });
+  store.set({ layer: 2, head: 1 });
+  assert.equal(store.get().layer, 2);
+  next();
+  store.set({ head: 2 });
+  store.set({ layer: 2 });
+  next();
+  assert.deepEqual(heard, [2]);
+});
+
+test("what is shown follows what it read, and nothing else", () => {
+  const { later, next } = frames();
+  const store = createStore({ map: "a", layer: 0, hovered: null }, later);
+  const shown = [];
+  const again = store.show(({ map, layer }) => shown.push(map === "b" ? "b" : `${map}${layer}`));
+  next();
+  store.set({ hovered: 3 });
+  next();
+  store.set({ layer: 1 });
+  next();
+  assert.deepEqual(shown, ["a0", "a1"]);
+  again();
+  next();
+  assert.deepEqual(shown, ["a0", "a1", "a1"]);
+});
+
+function asker() {
+  const asked = [];
+  const state = { wanted: "one" };
+  const ask = createAsk(
+    (kind, data) => asked.push({ kind, ...data }),
+    () => state.wanted,
+  );
+  const answer = (number, files, done = true) =>
+    ask.answer({ asked: asked[number], files: files.map((url) => ({ url })), done });
+  return { ...ask, asked, answer, state };
+}
+
+/** What a promise has come to by now: its value, or "open". */
+const now = (promise) => Promise.race([promise, new Promise((done) => setTimeout(done, 0, "open"))]);
+
+test("files are heard as they come, each once", async () => {
+  const { ask, answer } = asker();
+  const heard = [];
+  const files = ask("ask_maps", {}, ({ url }) => heard.push(url));
+  answer(0, ["rollout"], false);
+  answer(0, ["rollout", "class-0"], false);
+  assert.equal(await now(files), "open");
+  answer(0, ["rollout", "class-0"]);
+  assert.deepEqual(heard, ["rollout", "class-0"]);
+  assert.equal((await now(files)).length, 2);
+});
+
+test("an answer about another photo is dropped", async () => {
+  const { ask, answer, state } = asker();
+  const heard = [];
+  const files = ask("ask_maps", {}, ({ url }) => heard.push(url));
+  state.wanted = "two";
+  answer(0, ["rollout"]);
+  assert.equal(await now(files), "open");
+  assert.deepEqual(heard, []);
+});
+
+test("an answer to a question that was asked again is dropped", async () => {
+  const { ask, answer } = asker();
+  const [first, second] = [ask("ask_patch", { patch: 1 }), ask("ask_patch", { patch: 2 })];
+  answer(0, ["one"]);
+  answer(1, ["two"]);
+  assert.equal(await now(first), "open");
+  assert.deepEqual(await now(second), [{ url: "two" }]);
+});
+
+test("arrays are handed out even if another photo is shown by then", async () => {
+  const { ask, answer, state } = asker();
+  const files = ask("save_arrays");
+  state.wanted = "two";
+  answer(0, ["cat.npz"]);
+  assert.deepEqual(await now(files), [{ url: "cat.npz" }]);
+});
+
+test("a file that comes too late is dropped, and one that does not come is told", async (context) => {
+  const { read, state } = asker();
+  context.mock.method(globalThis, "fetch", async () => ({ ok: false, status: 404 }));
+  await assert.rejects(
+    read("gone", (file) => file),
+    /The server answered 404/,
+  );
+  const late = read("gone", (file) => file);
+  state.wanted = "two";
+  assert.equal(await now(late), "open");
+});

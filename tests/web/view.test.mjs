@@ -1,0 +1,76 @@
+// Settings, what they reset, and the address that opens the same view.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { choose, pin, SETTINGS, words } from "../../vit/page/web/view.js";
+import { state } from "./planted.mjs";
+
+/** A store that tells nobody. */
+function held(current) {
+  return {
+    get: () => current,
+    set: (changes) => {
+      current = { ...current, ...changes };
+    },
+  };
+}
+
+test("a photo opens with the first method, in the last layer, by the mean of the heads", () => {
+  const { map, layer, head, token, chosen, against } = state();
+  assert.deepEqual([map, layer, head, token, chosen, against], ["class_attention", 1, "mean", 0, 0, null]);
+});
+
+test("another map lets the patch and the second class go", () => {
+  const store = held(state({ token: 2, against: 1 }));
+  choose(store, { map: "rollout" });
+  assert.deepEqual([store.get().map, store.get().token, store.get().against], ["rollout", 0, null]);
+  choose(store, { map: "relevance", against: 2 });
+  assert.equal(store.get().against, 2);
+  choose(store, { chosen: 1 });
+  assert.equal(store.get().against, null);
+});
+
+test("what is reset is a setting itself", () => {
+  for (const { resets = [] } of Object.values(SETTINGS)) for (const name of resets) assert.ok(name in SETTINGS);
+});
+
+test("a pinned patch is let go when it is pinned again", () => {
+  const store = held(state({ map: "rollout" }));
+  pin(store, 1);
+  assert.deepEqual([store.get().map, store.get().token], ["class_attention", 2]);
+  pin(store, 1);
+  assert.equal(store.get().token, 0);
+});
+
+for (const [name, changes] of Object.entries({
+  "a head": { map: "rollout", head: 1, layer: 0 },
+  "a pinned patch": { token: 2, direction: "looked_at_by", head: "max" },
+  "a difference": { map: "relevance", chosen: 2, against: 0 },
+}))
+  for (const slot of ["a", "b"])
+    test(`an address opens the same view: ${name}, slot ${slot}`, () => {
+      const one = { ...state({}, "", slot), ...changes };
+      const other = state({}, String(words(one)), slot);
+      for (const setting of Object.keys(SETTINGS)) assert.deepEqual(other[setting], one[setting], setting);
+    });
+
+test("the words of an address are the first slot's; others have theirs before them", () => {
+  assert.equal(
+    String(words(state({ token: 2 }))),
+    "model=some%2Fmodel&example=cat&map=class_attention&layer=1&head=mean&patch=1",
+  );
+  assert.equal(words(state({}, "", "b")).get("b-layer"), "1");
+  assert.equal(state({}, "layer=0", "b").layer, 1);
+});
+
+test("what makes no sense in an address is passed over", () => {
+  const odd = state({}, "layer=99&head=x&map=<b>&patch=-1&class=1e1&against=1&direction=up&opacity=3");
+  for (const setting of Object.keys(SETTINGS)) assert.deepEqual(odd[setting], state()[setting], setting);
+  assert.equal(state({}, "map=relevance&class=1&against=1").against, null);
+  assert.equal(state({}, "map=rollout&patch=1").token, 0);
+});
+
+test("a method that the model cannot give is told in a sentence", () => {
+  const { failed, map } = state({}, "map=grad_cam");
+  assert.deepEqual([failed, map], ["Grad-CAM needs two layers.", "class_attention"]);
+});

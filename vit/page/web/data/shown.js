@@ -1,0 +1,167 @@
+// What the state shows: its maps, the one of them that is drawn, and what to call it.
+
+import { derive } from "./derive.js";
+import { attentionMaps, byLayer, classMaps, range, withoutOutliers } from "./maps.js";
+import { amount, capital, headName, ordinal, patchName } from "./words.js";
+
+/** @import { Direction, Explanation, Head, Method } from "./explanation.js" */
+/** @import { Maps, Scale } from "./maps.js" */
+/** @import { Tensors } from "./safetensors.js" */
+/**
+ * @typedef {object} State  Of one slot: all that the page knows. The first part are the settings of view.js.
+ * @property {string} map  a method's name
+ * @property {number} layer
+ * @property {Head} head
+ * @property {number} token  whose look: the class token, or a pinned patch's
+ * @property {Direction} direction
+ * @property {number} chosen  a class, by its rank among the predictions
+ * @property {number | null} against  another class, for the difference
+ * @property {number} opacity
+ * @property {boolean} grid
+ * @property {boolean} smooth
+ * @property {boolean} mark  outlier patches
+ * @property {boolean} leaveOut  outlier patches
+ * @property {"own" | "shared"} scale
+ * @property {string} overlay
+ *
+ * @property {string} slot
+ * @property {string | null} wanted  the address of the explanation that is to be shown
+ * @property {Explanation | null} explanation  null before the first photo
+ * @property {Tensors} maps  those that come after the attention
+ * @property {Map<number, Tensors>} looks  of single tokens, where the attention is too large to come whole
+ * @property {URLSearchParams | null} linked  what a link asks for, until its photo is here
+ * @property {number | null} hovered  a patch
+ * @property {number} across  pixels of the stage
+ * @property {boolean} playing
+ * @property {boolean} saving  arrays are being made
+ * @property {string} failed  a sentence
+ * @property {string} said  to a screen reader, at once
+ */
+/** @typedef {State & { explanation: Explanation }} Explained */
+
+/** @param {Explained} state */
+export const method = (state) =>
+  /** @type {Method} */ (state.explanation.methods.find(({ name }) => name === state.map));
+
+/** The method whose maps any token can be asked for. */
+export const tokenMethod = (/** @type {Explanation} */ { methods }) =>
+  /** @type {Method} */ (methods.find(({ of_token }) => of_token));
+
+/** The method of the current map if that is a class's, else the first that is. */
+export const classMethod = (/** @type {Explained} */ state) =>
+  byClass(state) ? method(state) : state.explanation.methods.find(({ columns }) => columns === "classes");
+
+export const byClass = (/** @type {Explained} */ state) => method(state).columns === "classes";
+
+/** The pinned patch, or null. */
+export const pinned = (/** @type {Explained} */ { explanation, token }) => explanation.patchOf(token);
+
+/** The maps of the current view, without outliers where they are to be left out; null while they are on their way. */
+export const maps = derive((/** @type {Explained} */ state) => {
+  const found = everyMap(state);
+  return found && state.leaveOut ? withoutOutliers(found, state.explanation) : found;
+});
+
+/**
+ * @param {Explained} state
+ * @returns {Maps | null}
+ */
+function everyMap(state) {
+  const { explanation } = state;
+  const { name, of_token, columns } = method(state);
+  if (of_token) return attentionMaps(explanation, state.looks, state.token, state.direction);
+  const here = state.maps; // read here, so that attention does not depend on it
+  if (columns === "heads") return here[name] ? { columns: explanation.columns, layers: byLayer(here[name]) } : null;
+  const labels = explanation.predictions.map(({ label }) => label);
+  const tensors = labels.map((_, rank) => here[`${name} ${rank}`]);
+  return classMaps(labels, tensors, state.chosen, state.against);
+}
+
+/** A map that is of the whole model, and of no layer of its own. */
+export const ofWholeModel = (/** @type {Explained} */ state) =>
+  maps(state)?.layers.length === 1 && state.explanation.layers > 1;
+
+/** The layer that the map belongs to: the last where it is of the whole model. */
+export const layer = (/** @type {Explained} */ state) =>
+  ofWholeModel(state) ? state.explanation.layers - 1 : state.layer;
+
+/** The place of the current head or class in the columns of the maps. */
+export function column(/** @type {Explained} */ state) {
+  const found = maps(state);
+  if (!found) return -1;
+  if (byClass(state)) return found.ranks ? found.ranks.indexOf(state.chosen) : 0;
+  return found.columns.indexOf(state.head);
+}
+
+/** The values of the map that is drawn. */
+export const values = (/** @type {Explained} */ state) =>
+  maps(state)?.layers[ofWholeModel(state) ? 0 : state.layer][column(state)] ?? null;
+
+const shared = derive((/** @type {Explained} */ state) => {
+  const found = maps(state);
+  return found && range(found.layers.flat(), found.signed);
+});
+
+/**
+ * The colour scale of a map of the current view.
+ * @param {Explained} state
+ * @param {Float32Array} shown
+ * @returns {Scale}
+ */
+export function scaleOf(state, shown) {
+  const all = state.scale === "shared" ? shared(state) : null;
+  return all ?? range([shown], maps(state)?.signed);
+}
+
+/** The lowest and the highest value of the scale, as text. */
+export const ends = (/** @type {Explained} */ state, /** @type {Scale} */ scale) =>
+  scale.map((value) => amount(value, method(state).unit));
+
+/** What the map is, in which layer, of which head. */
+export const title = (/** @type {Explained} */ state) =>
+  [caption(state), ...(ofWholeModel(state) ? [] : [`layer ${state.layer}`]), ...headOf(state)].join(", ");
+
+/** The same for all its layers. */
+export const titleOfAll = (/** @type {Explained} */ state) => [caption(state), ...headOf(state)].join(", ");
+
+const headOf = (/** @type {Explained} */ state) => (byClass(state) ? [] : [headName(state.head)]);
+
+function caption(/** @type {Explained} */ state) {
+  const { explanation, against, direction } = state;
+  const label = (/** @type {number} */ rank) => explanation.predictions[rank].label;
+  const { caption, of_token } = method(state);
+  if (of_token) {
+    const patch = pinned(state);
+    const who = patch === null ? "the class token" : patchName(patch, explanation.grid);
+    return direction === "looks_at" ? `What ${who} looks at` : `What looks at ${who}`;
+  }
+  if (!byClass(state)) return capital(caption);
+  if (against !== null) return capital(`${label(state.chosen)} (red) against ${label(against)} (blue)`);
+  return capital(caption.replace("{class}", () => label(state.chosen)));
+}
+
+/** The patch under the pointer, else the pinned one. */
+export const patch = (/** @type {Explained} */ state) => state.hovered ?? pinned(state);
+
+/** What to say of the patch. */
+export function patchText(/** @type {Explained} */ state) {
+  const asked = patch(state);
+  if (asked === null) return "Point at a patch to read its value; click to pin it.";
+  const shown = values(state);
+  const name = capital(patchName(asked, state.explanation.grid));
+  return shown ? `${name}: ${share(asked, shown, state)}.` : `${name}.`;
+}
+
+/**
+ * @param {number} asked
+ * @param {Float32Array} shown
+ * @param {Explained} state
+ */
+function share(asked, shown, state) {
+  const left = state.leaveOut ? state.explanation.outliers(layer(state)) : [];
+  if (left[asked]) return "left out as an outlier";
+  const others = [...shown].filter((_, other) => !left[other]);
+  const rank = others.filter((value) => value > shown[asked]).length + 1;
+  const place = rank === 1 ? "" : `${ordinal(rank)} `;
+  return `${amount(shown[asked], method(state).unit)}, the ${place}highest of ${others.length}`;
+}

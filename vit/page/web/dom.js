@@ -1,0 +1,97 @@
+// Panels on the page: each brings its markup, its style, and what makes them follow the state.
+
+import { choose } from "./view.js";
+
+/** @import { Ask } from "./ask.js" */
+/** @import { Explained, State } from "./data/shown.js" */
+/** @import { createStore } from "./store.js" */
+/** @typedef {ReturnType<typeof createStore<State>>} Store */
+/**
+ * @typedef {object} Context
+ * @property {string} slot
+ * @property {Store} store
+ * @property {Ask} ask
+ * @property {HTMLElement} root  of the explorer
+ * @property {(f: (state: Explained) => void) => () => void} show  `store.show`, once there is a photo
+ */
+/** @typedef {Context & { part: (name: string) => any }} Parts  part: an element of the panel's own markup */
+/**
+ * @typedef {object} Panel
+ * @property {string} markup  static: what comes from outside is set as text
+ * @property {string} [style]
+ * @property {(parts: Parts) => void} [start]
+ */
+
+/**
+ * @param {Panel} panel
+ * @param {Element} place
+ * @param {Context} context
+ */
+export function mount({ markup, style, start }, place, context) {
+  const made = document.createRange().createContextualFragment(markup);
+  const parts = new Map([...made.querySelectorAll("[data-part]")].map((one) => [one.getAttribute("data-part"), one]));
+  addStyle(style ?? "");
+  place.append(made);
+  start?.({ ...context, part: (name) => parts.get(name) });
+}
+
+/** @type {Set<string>} */
+const styles = new Set();
+
+/** The rules count as much as Gradio's own, which are bound to an id. */
+export function addStyle(/** @type {string} */ style, scope = "explorer") {
+  if (!style || styles.has(style)) return;
+  styles.add(style);
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(`:is(.${scope}, #${scope}) { ${style} }`);
+  document.adoptedStyleSheets.push(sheet);
+}
+
+/**
+ * @param {string} tag
+ * @param {object} properties
+ * @param {Record<string, string | number>} dataset
+ * @returns {any}
+ */
+export function make(tag, properties = {}, dataset = {}) {
+  const made = document.createElement(tag);
+  Object.assign(made, properties);
+  for (const [name, value] of Object.entries(dataset)) made.dataset[name] = String(value);
+  return made;
+}
+
+/**
+ * A choice for each option, which are the values of a setting. Names of radio buttons count on the whole page.
+ * @param {Context} context
+ * @param {keyof State} setting
+ * @param {{ value: unknown, text: string, title?: string }[]} options
+ */
+export function choices({ slot, store }, setting, options) {
+  return options.map(({ value, text, title = "" }) => {
+    const label = make("label", { title });
+    const onchange = () => choose(store, { [setting]: value });
+    const checked = store.get()[setting] === value;
+    label.append(
+      make("input", { type: "radio", name: `${slot}-${setting}`, value: String(value), checked, onchange }),
+      make("span", { textContent: text }),
+    );
+    return label;
+  });
+}
+
+/**
+ * Checks what is chosen.
+ * @param {Element} group
+ * @param {unknown} value
+ */
+export function check(group, value) {
+  for (const input of group.querySelectorAll("input")) input.checked = input.value === String(value);
+}
+
+/** Hands a file to the visitor. */
+export function saveAs(/** @type {string} */ url, /** @type {string} */ name) {
+  const link = make("a", { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+}

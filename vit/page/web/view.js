@@ -1,0 +1,222 @@
+// The settings of the view: one table, which says where each starts, what it resets, and how it stands in an address.
+
+import { byClass, method, pinned, tokenMethod } from "./data/shown.js";
+
+/** @import { Explanation } from "./data/explanation.js" */
+/** @import { Explained, State } from "./data/shown.js" */
+/** @typedef {{ get: () => State, set: (changes: Partial<State>) => void }} Store */
+/**
+ * @typedef {object} Setting
+ * @property {unknown} initial
+ * @property {(explanation: Explanation, value: any) => unknown} [fit]  what becomes of it when a photo is opened
+ * @property {(keyof State)[]} [resets]  what is set back when it is chosen
+ * @property {Address} [address]  none: it is not in the address
+ */
+/**
+ * @typedef {object} Address
+ * @property {string} word
+ * @property {(state: Explained) => unknown} write  null where it goes without saying
+ * @property {(text: string, state: Explained) => unknown} read  undefined where it makes no sense
+ */
+
+/** @type {Record<string, Setting>} */
+export const SETTINGS = {
+  map: {
+    initial: "",
+    fit: ({ methods }, value) => (methods.some(({ name }) => name === value) ? value : methods[0].name),
+    resets: ["token", "against"],
+    address: {
+      word: "map",
+      write: ({ map }) => map,
+      read: (text, { explanation }) => explanation.methods.find(({ name }) => name === text)?.name,
+    },
+  },
+  layer: {
+    initial: Infinity, // the last
+    fit: ({ layers }, value) => Math.min(value, layers - 1),
+    address: {
+      word: "layer",
+      write: ({ layer }) => layer,
+      read: (text, { explanation }) => number(text, explanation.layers),
+    },
+  },
+  head: {
+    initial: "mean",
+    fit: ({ columns }, value) => (columns.includes(value) ? value : "mean"),
+    address: {
+      word: "head",
+      write: ({ head }) => head,
+      read: (text, { explanation }) => explanation.columns.find((head) => String(head) === text),
+    },
+  },
+  token: {
+    initial: 0,
+    fit: ({ firstToken }) => firstToken,
+    address: {
+      word: "patch",
+      write: pinned,
+      read(text, state) {
+        const patch = number(text, state.explanation.patches);
+        return patch === undefined || !method(state).of_token ? undefined : state.explanation.tokenOf(patch);
+      },
+    },
+  },
+  direction: {
+    initial: "looks_at",
+    fit: () => "looks_at",
+    address: {
+      word: "direction",
+      write: ({ direction }) => (direction === "looks_at" ? null : direction),
+      read: (text) => (text === "looked_at_by" ? text : undefined),
+    },
+  },
+  chosen: {
+    initial: 0,
+    fit: () => 0,
+    resets: ["against"],
+    address: {
+      word: "class",
+      write: (state) => (byClass(state) ? state.chosen : null),
+      read: (text, state) => (byClass(state) ? number(text, state.explanation.predictions.length) : undefined),
+    },
+  },
+  against: {
+    initial: null,
+    fit: () => null,
+    address: {
+      word: "against",
+      write: (state) => (byClass(state) ? state.against : null),
+      read(text, state) {
+        const rank = byClass(state) ? number(text, state.explanation.predictions.length) : undefined;
+        return rank === state.chosen ? undefined : rank;
+      },
+    },
+  },
+  opacity: { initial: 60 },
+  grid: { initial: true },
+  smooth: { initial: false },
+  mark: { initial: false },
+  leaveOut: { initial: false },
+  scale: { initial: "own" },
+  overlay: { initial: "heat" },
+};
+
+/**
+ * @param {string} slot
+ * @param {URLSearchParams} linked
+ * @returns {State}
+ */
+export function initialState(slot, linked) {
+  const settings = Object.fromEntries(Object.entries(SETTINGS).map(([name, { initial }]) => [name, initial]));
+  return /** @type {State} */ ({
+    ...settings,
+    slot,
+    linked,
+    wanted: null,
+    explanation: null,
+    maps: {},
+    looks: new Map(),
+    hovered: null,
+    across: 0,
+    playing: false,
+    saving: false,
+    failed: "",
+    said: "",
+  });
+}
+
+/** Change settings, with what they reset. */
+export function choose(/** @type {Store} */ store, /** @type {Partial<State>} */ changes) {
+  const { explanation } = store.get();
+  const resets = Object.keys(changes).flatMap((name) => SETTINGS[name]?.resets ?? []);
+  store.set({ ...Object.fromEntries(resets.map((name) => [name, fitted(explanation, name, undefined)])), ...changes });
+}
+
+/**
+ * @param {Explanation | null} explanation
+ * @param {string} name
+ * @param {unknown} value
+ */
+function fitted(explanation, name, value) {
+  const { fit, initial } = SETTINGS[name];
+  return explanation && fit ? fit(explanation, value) : (value ?? initial);
+}
+
+/**
+ * What changes when a photo is opened, with what a link asks for.
+ * @param {State} state
+ * @param {Explanation} explanation
+ * @returns {Partial<State>}
+ */
+export function opened(state, explanation) {
+  const settings = Object.keys(SETTINGS).map((name) => [
+    name,
+    fitted(explanation, name, state[/** @type {keyof State} */ (name)]),
+  ]);
+  const { looks_at, looked_at_by } = explanation.tensors;
+  const fresh = {
+    ...Object.fromEntries(settings),
+    explanation,
+    maps: {},
+    looks: new Map(looks_at ? [[0, { looks_at, looked_at_by }]] : []),
+    hovered: null,
+    failed: "",
+    linked: null,
+  };
+  return state.linked ? follow(state.linked, { ...state, ...fresh }) : fresh;
+}
+
+/**
+ * What a link asks for, as far as this model and photo have it.
+ * @param {URLSearchParams} words
+ * @param {Explained} state
+ */
+export function follow(words, state) {
+  for (const [name, { address }] of Object.entries(SETTINGS)) {
+    const text = address && words.get(prefix(state.slot) + address.word);
+    const value = text && address.read(text, state);
+    if (value !== undefined && value !== null && value !== "") state = { ...state, [name]: value };
+  }
+  const wanted = words.get(`${prefix(state.slot)}map`);
+  const missing = state.explanation.missing.find(({ name }) => name === wanted)?.missing;
+  return missing ? { ...state, failed: missing } : state;
+}
+
+/** The words of an address that opens the same view. */
+export function words(/** @type {Explained} */ state) {
+  const { model, example } = state.explanation;
+  const all = [["model", model], ...(example ? [["example", example]] : [])];
+  for (const { address } of Object.values(SETTINGS)) {
+    const value = address?.write(state);
+    if (address && value !== null && value !== undefined) all.push([address.word, String(value)]);
+  }
+  return new URLSearchParams(all.map(([word, value]) => [prefix(state.slot) + word, value]));
+}
+
+/** The first slot has the plain words, others have theirs before them. */
+export const prefix = (/** @type {string} */ slot) => (slot === "a" ? "" : `${slot}-`);
+
+/** The class token's look, or that of the middle patch. */
+export const lookOfFirst = (/** @type {Explanation} */ explanation) => ({
+  map: tokenMethod(explanation).name,
+  token: explanation.firstToken,
+});
+
+/** Pins a patch; the pinned one is let go. */
+export function pin(/** @type {Store} */ store, /** @type {number} */ patch) {
+  const state = /** @type {Explained} */ (store.get());
+  const { explanation } = state;
+  const again = method(state).of_token && pinned(state) === patch;
+  choose(store, again ? lookOfFirst(explanation) : { ...lookOfFirst(explanation), token: explanation.tokenOf(patch) });
+}
+
+/** Back to the class token. */
+export function goBack(/** @type {Store} */ store) {
+  const { explanation } = store.get();
+  if (explanation) store.set({ token: explanation.firstToken, direction: "looks_at", against: null, hovered: null });
+}
+
+/** A whole number below a count, or undefined. */
+function number(/** @type {string} */ text, /** @type {number} */ count) {
+  return /^\d+$/.test(text) && Number(text) < count ? Number(text) : undefined;
+}
