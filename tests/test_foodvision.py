@@ -3,6 +3,7 @@
 import json
 import socket
 import zipfile
+from pathlib import Path
 
 import pytest
 import safetensors.torch
@@ -52,6 +53,8 @@ def test_it_is_small_and_in_float16(name):
 def test_no_weights_of_the_base_are_in_it(name, real):
     base = real.model.state_dict()
     for parameter, tensor in safetensors.torch.load_file(EMBEDDED[name] / "model.safetensors").items():
+        if parameter not in base:  # registers, and what its training photos were like
+            continue
         assert tensor.shape != base[parameter].shape or not torch.equal(tensor, base[parameter].half()), parameter
 
 
@@ -63,6 +66,21 @@ def test_its_card_says_what_was_measured(name):
     assert f"| calibration error | {measured['calibration_error']:.3f} |" in card
     for row in measured["per_class"]:
         assert f"| {row['label']} | {row['correct']} | {row['total']} |" in card
+
+
+def test_its_class_token_looks_at_no_sinks(name):
+    classifier = vit.load(name)
+    assert classifier.model.config.registers == 4
+    explanations = [classifier.explain(photo) for photo in sorted(Path("examples").glob("*.jpg"))]
+    for layer in range(-4, 0):
+        shares = [(e.class_attention()[layer] * _sinks(e)).sum().item() for e in explanations]
+        assert sum(shares) / len(shares) < 0.01
+
+
+def _sinks(explanation: vit.Explanation) -> torch.Tensor:
+    """Patches whose norm is four times their layer's median after any layer (R, C)."""
+    norms, _ = explanation.outliers()
+    return (norms > 4 * norms.flatten(1).median(dim=1).values[:, None, None]).any(dim=0)
 
 
 @pytest.mark.slow

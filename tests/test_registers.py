@@ -18,6 +18,7 @@ from PIL import Image
 import vit
 from vit import registers
 from vit.__main__ import main
+from vit.familiarity import TrainingFeatures
 from vit.finetune.objective import Objective
 from vit.finetune.recipe import Recipe
 from vit.model import RegisterNeurons
@@ -104,7 +105,7 @@ def test_the_registers_hold_what_the_sink_held(noise):
     assert after.prefix == ("class", "register 1", "register 2", "register 3", "register 4")
     largest = before.tokens[-1, 1 + SINK].norm()
     for register in after.tokens[-1, 1:5]:
-        torch.testing.assert_close(register.norm(), largest, rtol=1e-3, atol=0)
+        torch.testing.assert_close(register.norm(), largest, rtol=1e-2, atol=0)
     torch.testing.assert_close(after.attention.sum(-1), torch.ones(3, 1, 21), rtol=0, atol=1e-5)
     assert before.class_attention()[-1].flatten()[SINK] > 0.99
     elsewhere = after.class_attention_elsewhere()
@@ -114,7 +115,7 @@ def test_the_registers_hold_what_the_sink_held(noise):
 def test_relevance_finds_its_way_through_the_registers(noise):
     plain = sink_classifier()
     mended = plain.with_registers(noise)
-    before, after = (one.explain(noise[0]).relevance(0).flatten() for one in (plain, mended))
+    before, after = (one.explain(noise[0]).relevance("dark").flatten() for one in (plain, mended))
     assert after.argmax() == CONTENT and after[SINK] < 1e-3 * after[CONTENT]
     assert before[SINK] > 10 * after[SINK]
     assert all(weights.grad is None for weights in mended.model.parameters())
@@ -222,7 +223,7 @@ def test_a_checkpoint_without_a_classifier_gets_registers_too(noise):
 def test_without_a_class_token_the_look_is_that_of_all_tokens(noise):
     plain = sink_classifier(class_token=False, pool="mean")
     with torch.no_grad():
-        plain.model.blocks[-1].attention.qkv.weight[0, 2] = 2  # the other patches look at the sink
+        plain.model.blocks[-1].attention.qkv.weight[0, 5] = 2  # the other patches look at the sink
     mended, report = given_registers(plain, noise)
     assert report.neurons == ((LAYER, NEURON),) and report.sinks == (1, 0)
     attention = torch.stack([plain.explain(photo).attention[-1, 0] for photo in noise])  # B, T, T
@@ -241,14 +242,27 @@ def test_the_report_says_what_moved(noise):
     assert report.change > 1e-4
 
 
-def test_the_model_with_registers_can_be_trained_and_copied(noise):
+def test_the_model_with_registers_can_be_copied_and_trained(noise):
     model = sink_classifier().with_registers(noise).model
     copied = copy.deepcopy(model)
-    images = torch.rand(2, 3, 32, 32)
+    images = images_of(sink_classifier(), noise)
     assert torch.equal(copied(images), model(images))
     copied(images)[:, 0].sum().backward()
     assert copied.head.weight.grad.abs().max() > 0
     assert copied.patch_embedding.projection.weight.grad.abs().max() > 0
+
+
+@pytest.mark.xfail(strict=True, reason="the registers are made in inference mode, so they may never want a gradient")
+def test_the_model_with_registers_can_be_frozen_and_freed(noise):
+    model = sink_classifier().with_registers(noise).model
+    model.requires_grad_(False).requires_grad_(True)
+
+
+def test_what_the_plain_model_knew_of_its_training_photos_is_left_behind(noise):
+    """Their features are not the same with registers."""
+    known = TrainingFeatures(torch.zeros(2, 16), torch.eye(16), torch.arange(20.0))
+    plain = replace(sink_classifier(), training_features=known)
+    assert plain.with_registers(noise).training_features is None and plain.training_features is known
 
 
 @pytest.mark.parametrize(
@@ -309,13 +323,10 @@ def saved(tmp_path):
     return tmp_path / "sink"
 
 
-MOVED = "Made by layer 2 neuron 5."
-
-
 def test_explain_with_registers_says_what_it_did(saved, tmp_path, capsys):
     assert main(["explain", str(CAT), "--model", str(saved), "--registers", "--out", str(tmp_path / "maps")]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("Sinks a photo: 1.0, with registers 0.0; ") and MOVED in text
+    assert text.startswith("Sinks a photo: 1.0, with registers 0.0; ")
     made = json.loads((tmp_path / "maps" / "chelsea" / "maps.json").read_text())
     assert made["tokens_before_patches"] == ["class", "register 1", "register 2", "register 3", "register 4"]
     assert made["architecture"]["register_neurons"] == [[LAYER, NEURON]]
@@ -324,7 +335,7 @@ def test_explain_with_registers_says_what_it_did(saved, tmp_path, capsys):
 def test_evaluate_with_registers_says_what_it_did(saved, discs, capsys):
     assert main(["evaluate", str(discs), "--model", str(saved), "--registers", "--workers", "0"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("Sinks a photo: 1.0, with registers 0.0; ") and MOVED in text and "/24" in text
+    assert text.startswith("Sinks a photo: 1.0, with registers 0.0; ") and "/24" in text
     assert main(["evaluate", str(discs), "--model", str(saved), "--workers", "0"]) == 0
     assert "Sinks" not in capsys.readouterr().out
 
@@ -430,28 +441,32 @@ def test_the_penalty_on_sinks_by_hand():
     assert registers.sink_penalty(tokens, prefix=2, margin=9).item() == 0
 
 
-def test_the_penalty_is_part_of_the_loss_of_a_model_with_registers(noise):
-    """That of the later half of the layers, for each photo."""
+def penalised(classifier, images):
+    """The loss with the penalty on sinks, and without it."""
     targets = torch.tensor([0, 1, 0, 1, 0])
-    for registers_, expected in ((0, False), (2, True)):
-        classifier = sink_classifier(registers=registers_)
-        images = images_of(classifier, noise)
-        losses = [
-            Objective(classifier.model, torch.zeros(2), Recipe(sink_penalty=weight))(images, targets)[0]
-            for weight in (0.0, 0.2)
-        ]
-        difference = (losses[1] - losses[0]).item()
-        if not expected:
-            assert difference == 0
-            continue
-        squares = []
-        for tokens in classifier.model.record(images).tokens[1:]:
-            norms = tokens[:, 3:].norm(dim=-1).detach().numpy()
-            ratios = norms / np.sort(norms, axis=1)[:, 7:8]
-            squares.append(np.maximum(ratios - 1.5, 0) ** 2)
-        assert difference == pytest.approx(0.2 * np.mean(squares) * 5, rel=1e-4) and difference > 1
-        losses[1].backward()
-        assert classifier.model.blocks[LAYER].mlp.fc2.weight.grad[4, NEURON] > 0  # less would be better
+    return [
+        Objective(classifier.model, torch.zeros(2), Recipe(sink_penalty=weight))(images, targets)[0]
+        for weight in (0.2, 0.0)
+    ]
+
+
+def test_the_loss_of_a_model_with_registers_has_the_penalty_of_its_later_half(noise):
+    classifier = sink_classifier(registers=2)
+    images = images_of(classifier, noise)
+    squares = []
+    for tokens in classifier.model.record(images).tokens[1:]:
+        norms = tokens[:, 3:].norm(dim=-1).detach().numpy()
+        squares.append(np.maximum(norms / np.sort(norms, axis=1)[:, 7:8] - 1.5, 0) ** 2)
+    penalty, loss = 0.2 * 5 * np.mean(squares), penalised(classifier, images)
+    assert (loss[0] - loss[1]).item() == pytest.approx(penalty, rel=1e-4) and penalty > 1
+    loss[0].backward()
+    assert classifier.model.blocks[LAYER].mlp.fc2.weight.grad[4, NEURON] > 0  # less of the sink would be better
+
+
+def test_the_loss_of_a_model_without_registers_has_no_penalty(noise):
+    classifier = sink_classifier()
+    loss = penalised(classifier, images_of(classifier, noise))
+    assert torch.equal(loss[0], loss[1])
 
 
 @pytest.fixture

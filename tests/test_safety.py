@@ -76,7 +76,7 @@ def upload(address, path=CAT):
         return httpx.post(f"{address}/gradio_api/upload", files={"files": (path.name, file)}).json()[0]
 
 
-@pytest.mark.parametrize("model", ["someone/else", "/etc", "../foodvision", "vit/foodvision/mini", ""])
+@pytest.mark.parametrize("model", ["someone/else", "/etc", "../foodvision", "vit/pretrained/foodvision-mini", ""])
 def test_visitors_cannot_load_other_models(address, model):
     client = Client(address, verbose=False)
     for endpoint in ("/predict", "/explain"):

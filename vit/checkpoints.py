@@ -24,7 +24,7 @@ from .refusals import OUR_TYPE, NotAPlainViT, refuse_others
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 PICKLES = (".bin", ".pt", ".pth")
 # The checkpoints that come with the package, and need no network.
-EMBEDDED = {f"foodvision-{name}": Path(__file__).parent / "foodvision" / name for name in ("101", "mini")}
+EMBEDDED = {folder.name: folder for folder in sorted((Path(__file__).parent / "pretrained").iterdir())}
 DEFAULT = "foodvision-101"
 TRAINING_FEATURES = "training_features."  # what `familiarity` needs lies among the weights under these names
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from . import maps
 from .explanation import CannotTell, Explanation, Gradients
-from .familiarity import UNFAMILIAR, TrainingFeatures
+from .familiarity import TrainingFeatures, unfamiliar
 from .images import Preprocessing
 from .model import ViT
 from .photo_files import Photo, open_photo
@@ -29,7 +29,7 @@ class Answer:
     @property
     def unfamiliar(self) -> bool:
         """Whether the photo is like nothing the model was trained on, as far as it knows."""
-        return self.familiarity is not None and self.familiarity < UNFAMILIAR
+        return unfamiliar(self.familiarity)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from . import maps
+from .familiarity import unfamiliar
 from .maps import Heads
 
 
@@ -51,6 +52,11 @@ class Explanation:
     patch_size: int
     familiarity: float | None  # how like the training photos it is: see `Classifier.familiarity`
     backward: Callable[[int], Gradients] = field(repr=False)  # of a class, by its index; run when a method needs it
+
+    @property
+    def unfamiliar(self) -> bool:
+        """Whether the photo is like nothing the model was trained on, as far as the checkpoint knows."""
+        return unfamiliar(self.familiarity)
 
     def class_attention(self, heads: Heads = "mean") -> Tensor:
         """What the class token looks at, in each layer (L, R, C). See `class_attention_elsewhere` for the rest."""

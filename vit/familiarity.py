@@ -12,6 +12,11 @@ LEAST = 20  # held-out photos, to say anything
 FOLDS = 5
 
 
+def unfamiliar(familiarity: float | None) -> bool:
+    """Whether a photo is like nothing the model was trained on; a checkpoint that does not know claims nothing."""
+    return familiarity is not None and familiarity < UNFAMILIAR
+
+
 @dataclass(frozen=True)
 class TrainingFeatures:
     """What the features of a model's training photos are like, class by class with one shared covariance.

@@ -61,6 +61,7 @@ def pack(photo: Image.Image, name: str, example: str | None, classifier: Classif
             {"label": explanation.labels[index], "index": index, "probability": explanation.probabilities[index].item()}
             for index in best(explanation)
         ],
+        "unfamiliar": explanation.unfamiliar,
         "decided": explanation.decided(3) if explanation.labels else [],
         "lens": explanation.lens[:, best(explanation)[:1]].flatten().tolist(),  # of the likeliest class
         "methods": [_row(method, explanation) for method in METHODS.values()],

@@ -52,6 +52,8 @@ export class Explanation {
     this.whole = about.whole;
     /** @type {Prediction[]} */
     this.predictions = about.predictions;
+    /** @type {boolean} it is like nothing that the model was trained on */
+    this.unfamiliar = about.unfamiliar;
     /** @type {[string, number][][]} after each layer, the labels that it would end with */
     this.decided = about.decided;
     /** @type {number[]} after each layer, the probability of the likeliest class */

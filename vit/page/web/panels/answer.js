@@ -12,6 +12,7 @@ export const answer = {
   markup: `
     <div data-part="predictions">
       <h3>Predictions of <span data-part="model"></span></h3>
+      <p class="note" data-part="unfamiliar" hidden>This photo is like nothing it was trained on: these are guesses.</p>
       <ul class="classes" data-part="classes"></ul>
       <p class="note" data-part="classes-note">Click a class for its relevance; shift-click a second one, or its −, for the difference.</p>
     </div>
@@ -41,7 +42,8 @@ export const answer = {
       const same = byClass(state) && state.against === rank;
       choose(store, { map, against: same ? null : rank });
     };
-    show(({ explanation: { model, predictions } }) => {
+    show(({ explanation: { model, predictions, unfamiliar } }) => {
+      part("unfamiliar").hidden = !unfamiliar;
       part("model").textContent = model.split("/").at(-1);
       part("predictions").hidden = !predictions.length;
       part("no-classes").hidden = predictions.length > 0;
