@@ -252,7 +252,6 @@ def test_the_model_with_registers_can_be_copied_and_trained(noise):
     assert copied.patch_embedding.projection.weight.grad.abs().max() > 0
 
 
-@pytest.mark.xfail(strict=True, reason="the registers are made in inference mode, so they may never want a gradient")
 def test_the_model_with_registers_can_be_frozen_and_freed(noise):
     model = sink_classifier().with_registers(noise).model
     model.requires_grad_(False).requires_grad_(True)
@@ -508,7 +507,6 @@ def test_registers_for_a_base_that_has_some_get_a_sentence(finetune, tmp_path, c
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.xfail(strict=True, reason="registers that start at random are drawn from what went before, not the seed")
 def test_one_seed_gives_the_same_registers(finetune, tiny_base, tmp_path):
     for out in ("a", "b"):
         assert finetune(tiny_base, "--registers", "2", out=out) == 0

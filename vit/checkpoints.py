@@ -145,10 +145,9 @@ def _training_features(state: State, model: ViT) -> TrainingFeatures | None:
         features = TrainingFeatures(
             **{name.removeprefix(TRAINING_FEATURES): tensor.float() for name, tensor in state.items()}
         )
-        fits = features.means.shape[1] == len(features.whitening) == features.whitening.shape[1]
-    except (TypeError, IndexError):
-        fits = False
-    if not fits or len(features.whitening) != model.config.head_width:
+    except TypeError:
+        features = None
+    if features is None or not features.fits(model.config.head_width):
         raise CheckpointError(f"Its {TRAINING_FEATURES}… are of another model: save the checkpoint again.")
     return features
 

@@ -104,8 +104,10 @@ class Classifier:
         """
         whole = replace(self.preprocessing, crop=self.preprocessing.image_size or self.model.config.native_size)
         weight = self.model.patch_embedding.projection.weight
-        images = torch.stack([whole(photo) for photo in (example_photos() if photos is None else photos)])
-        found = test_time_registers(self.model, images.to(weight.device, weight.dtype))
+        images = [whole(photo) for photo in (example_photos() if photos is None else photos)]
+        if not images:
+            raise ValueError("There is no photo to find the sinks with: give a handful.")
+        found = test_time_registers(self.model, torch.stack(images).to(weight.device, weight.dtype))
         if report is not None:
             report(found)
         return replace(self, model=found.model, training_features=None) if found.neurons else self

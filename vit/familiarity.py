@@ -35,6 +35,8 @@ class TrainingFeatures:
         Without held-out photos each fifth of the training photos is held out in turn, which is fair where the backbone
         was not trained on them. None where there are too few photos.
         """
+        if len(targets) < FOLDS:
+            return None
         if held_out is not None:
             distances = _fit(features, targets)._nearest(held_out)
         else:
@@ -56,11 +58,17 @@ class TrainingFeatures:
     def _nearest(self, features: Tensor) -> Tensor:
         """The Mahalanobis distance to the nearest class mean."""
         whitened = features.float() @ self.whitening.to(features.device)
-        return torch.cdist(whitened, self.means.to(features.device)).amin(dim=-1)
+        exactly = "donot_use_mm_for_euclid_dist"  # the faster way blunts small distances between large numbers
+        return torch.cdist(whitened, self.means.to(features.device), compute_mode=exactly).amin(dim=-1)
 
     def to_state(self) -> dict[str, Tensor]:
-        """The tensors by name, in half the size: what is compared are ranks."""
-        return {name: tensor.cpu().half().contiguous() for name, tensor in vars(self).items()}
+        """The tensors by name; whitened, they may be too large for half precision."""
+        return {name: tensor.cpu().float().contiguous() for name, tensor in vars(self).items()}
+
+    def fits(self, width: int) -> bool:
+        """Whether the shapes are those for features of so many numbers."""
+        shapes = [tuple(tensor.shape) for tensor in (self.means, self.whitening, self.distances)]
+        return shapes == [(len(self.means), width), (width, width), (self.distances.numel(),)] and shapes[2] != (0,)
 
 
 def _fit(features: Tensor, targets: Tensor) -> TrainingFeatures:

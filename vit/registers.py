@@ -58,9 +58,10 @@ class TestTimeRegisters:
         before, after = self.sinks
         if self.neurons:
             named = ", ".join(f"layer {layer + 1} neuron {neuron}" for layer, neuron in self.neurons)
+            what = "the probability" if self.model.config.classes else "the features' direction"
             return (
                 f"Sinks a photo: {before:.1f}, with registers {after:.1f}; look at their places: {self.look[0]:.1%}, "
-                f"with registers {self.look[1]:.1%}; {self.change:.1%} of the probability moved. Made by {named}."
+                f"with registers {self.look[1]:.1%}; {self.change:.1%} of {what} moved. Made by {named}."
             )
         if self.model.config.registers:
             return "This checkpoint has registers already: it is left as it is."
@@ -69,7 +70,7 @@ class TestTimeRegisters:
         return f"The sinks of this checkpoint ({before:.1f} a photo) are not made by a few neurons: it is left alone."
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def test_time_registers(model: ViT, images: Tensor) -> TestTimeRegisters:
     """The model with registers that its sinks' neurons write to, found from a handful of photos (B, 3, H, W).
 
@@ -97,7 +98,10 @@ def test_time_registers(model: ViT, images: Tensor) -> TestTimeRegisters:
 
 
 def add_register_neurons(model: ViT, neurons: tuple[tuple[int, int], ...], registers: int = ADDED) -> ViT:
-    """The same weights with registers, zero at first and without a position, that these neurons write to."""
+    """The same model with registers, zero at first and without a position, that these neurons write to.
+
+    It shares the weights' memory: to train it, copy it first.
+    """
     config = replace(model.config, registers=registers, register_neurons=neurons)
     with torch.device("meta"):
         given = ViT(config)

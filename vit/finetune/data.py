@@ -103,15 +103,26 @@ def hold_out(photos: Photos, share: float, seed: int) -> tuple[list[int], list[i
 
 def known_to(photos: Photos, labels: list[str]) -> Photos:
     """The same photos with the classes numbered as in a model's labels, which must have them all."""
-    places = {key(label): index for index, label in reversed(list(enumerate(labels)))}
-    if strange := [label for label in photos.labels if key(label) not in places]:
+    found = places(labels, photos.labels)
+    if strange := [label for label, place in zip(photos.labels, found) if place is None]:
         raise DataError(
             f"The model does not know the class {strange[0]!r}"
             + (f" and {len(strange) - 1} others" if len(strange) > 1 else "")
             + ": evaluate one that was trained on these classes."
         )
-    targets = [places[key(photos.labels[target])] for target in photos.targets]
+    targets = [place for place in (found[target] for target in photos.targets) if place is not None]
     return Photos(photos.files, targets, labels)
+
+
+def places(known: list[str], labels: list[str]) -> list[int | None]:
+    """Where each label stands among the known ones: in the same place, as it is written, or else in another spelling.
+
+    A model may have a label twice (ImageNet's crane, a bird and a machine), or two that differ in a capital.
+    """
+    written = {label: place for place, label in reversed(list(enumerate(known)))}
+    spelt = {key(label): place for place, label in reversed(list(enumerate(known)))}
+    same = [place if place < len(known) and known[place] == label else None for place, label in enumerate(labels)]
+    return [written.get(label, spelt.get(key(label))) if place is None else place for label, place in zip(labels, same)]
 
 
 def _folders(folder: Path) -> Data:

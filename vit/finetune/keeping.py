@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .. import checkpoints
 from ..classifier import Classifier
-from .data import SUFFIXES, UNLABELLED, DataError, Photos, key
+from .data import SUFFIXES, UNLABELLED, DataError, Photos, places
 from .objective import Objective, Teacher
 from .recipe import Recipe
 
@@ -35,10 +35,8 @@ def load_teacher(name: str, base: Classifier) -> Classifier:
 
 def join(kept: list[str], new: list[str]) -> tuple[list[str], list[str]]:
     """All classes, the kept ones first and in their order, and those of the new ones that were among them."""
-    places = {key(label): place for place, label in reversed(list(enumerate(kept)))}
     labels, shared = list(kept), []
-    for label in new:
-        place = places.get(key(label))
+    for label, place in zip(new, places(kept, new)):
         if place is None:
             labels.append(label)
         else:

@@ -58,7 +58,7 @@ class Recipe:
     sink_penalty: Annotated[
         float, "weight of what keeps patches from becoming sinks, where there are registers", Limits(0)
     ] = 0.2
-    keep: Annotated[float, "weight of the teacher's opinion, with --keep-classes", Limits(0)] = 1.0
+    keep: Annotated[float, "weight of the teacher's opinion on labelled photos", Limits(0)] = 1.0
     teacher_share: Annotated[float, "share of an epoch that --teacher-photos have", Limits(0, 0.9)] = 0.2
     seed: Annotated[int, "one seed, one result", Limits(0)] = 0
 

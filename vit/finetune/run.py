@@ -207,7 +207,7 @@ class Lessons:
 
 
 class Head(nn.Module):
-    """A head that reads the first of a row's numbers, the features; a teacher's may stand after them."""
+    """A head that reads the first of a row's numbers, the features; a teacher's logits may stand after them."""
 
     def __init__(self, head: nn.Linear):
         super().__init__()
@@ -233,11 +233,11 @@ def _train_head(
     assert isinstance(model.head, nn.Linear)
     head, teacher = Head(model.head), None
     if begin.teacher is not None:
-        width, their_head = rows.shape[1], begin.teacher.model.head
-        rows = torch.cat([rows, features(begin.teacher, lessons.photos, accelerator, workers)[0]], dim=1)
+        width = rows.shape[1]
+        rows = torch.cat([rows, _opinions(begin.teacher, lessons.photos, accelerator, workers)], dim=1)
 
         def teacher(rows: Tensor) -> Tensor:
-            return their_head(rows[:, width:])
+            return rows[:, width:]
 
     training = Training(
         head,
@@ -254,6 +254,13 @@ def _train_head(
     model.head.load_state_dict(training.best.get_submodule("head").state_dict())
     accelerator.free_memory()  # Accelerate would go on to scale this head's gradients
     return history
+
+
+def _opinions(teacher: Classifier, photos: Photos, accelerator: Accelerator, workers: int) -> Tensor:
+    """The teacher's logits for photos that can be read."""
+    if teacher.model.distillation_head is None:
+        return _logits(teacher.model.head, features(teacher, photos, accelerator, workers)[0])
+    return _answers(teacher, photos, accelerator, workers)[0]
 
 
 def _train_all(

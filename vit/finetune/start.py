@@ -24,7 +24,7 @@ from ..images import Preprocessing
 from ..model import ViT
 from ..photo_files import PhotoError
 from ..registers import place_registers
-from .data import DataError, Photos, hold_out, key, known_to, open_data
+from .data import DataError, Photos, hold_out, known_to, open_data, places
 from .features import key_of
 from .keeping import join, load_teacher, unlabelled
 from .recipe import Recipe
@@ -122,18 +122,12 @@ def with_head(old: Classifier, labels: list[str], drop: float, teacher: Classifi
     heads = ("head.", "distillation_head.")
     state = {name: weights for name, weights in old.model.state_dict().items() if not name.startswith(heads)}
     model.load_state_dict(state, strict=False)
-    known = _places(old.labels, labels)
+    known = places(old.labels, labels)
     if teacher is not None or None not in known:
         if teacher is not None and teacher is not old and teacher.model.config.head_width == config.head_width:
             _copy_rows(teacher.model, model, list(range(len(teacher.labels))))
         _copy_rows(old.model, model, known)
     return replace(old, model=model, labels=labels, training_features=None)
-
-
-def _places(known: list[str], labels: list[str]) -> list[int | None]:
-    """Where each label stands among the known ones."""
-    places = {key(label): index for index, label in reversed(list(enumerate(known)))}
-    return [places.get(key(label)) for label in labels]
 
 
 @torch.no_grad()
@@ -153,8 +147,9 @@ def give_registers(run: Run, classifier: Classifier, photos: Photos) -> Classifi
         return classifier
     if model.config.registers:
         raise ValueError(f"{run.base} has {model.config.registers} registers of its own: leave --registers out.")
-    placed = place_registers(model, _views(classifier, photos), count)
-    return replace(classifier, model=placed.model)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(run.recipe.seed)  # for registers that no sink is there for
+        return replace(classifier, model=place_registers(model, _views(classifier, photos), count).model)
 
 
 def _views(classifier: Classifier, photos: Photos, most: int = 64) -> Iterator[Tensor]:

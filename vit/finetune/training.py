@@ -78,6 +78,7 @@ class Progress:
     loss: float = 0.0  # summed over photos
     correct: int = 0
     photos: int = 0
+    labelled: int = 0  # of them
     seconds: float = 0.0
     history: list[Row] = field(default_factory=list)
 
@@ -190,13 +191,13 @@ class Training(Generic[Model]):
                 raise KeyboardInterrupt
 
     def _figures(self) -> str:
-        photos = max(1, self.at.photos)
-        return f"loss={self.at.loss / photos:.3f}, accuracy={self.at.correct / photos:.1%}"
+        at = self.at
+        return f"loss={at.loss / at.photos:.3f}, accuracy={at.correct / max(1, at.labelled):.1%}"
 
     def _row(self, bar: tqdm) -> Row:
         """The figures of an epoch that is over, with those of the photos held out."""
         at = self.at
-        row: Row = dict(epoch=at.epoch + 1, loss=at.loss / at.photos, correct=at.correct, photos=at.photos)
+        row: Row = dict(epoch=at.epoch + 1, loss=at.loss / at.photos, correct=at.correct, photos=at.labelled)
         row["learning_rate"] = self.recipe.learning_rate * self._share(at.step - 1)
         row["seconds"] = at.seconds
         if self.held_out is not None:
@@ -236,9 +237,11 @@ class Training(Generic[Model]):
         answers = targets if targets.ndim == 1 else targets.argmax(1)
         labelled = torch.ones_like(answers) if targets.ndim == 1 else (targets.amax(1) > 0).long()
         correct = ((logits.argmax(1) == answers) * labelled).sum()
-        sums = torch.stack([loss.detach(), correct, labelled.sum()])
-        loss, correct, photos = accelerator.reduce(sums, "sum").tolist()
-        at.loss, at.correct, at.photos = at.loss + loss, at.correct + round(correct), at.photos + round(photos)
+        sums = torch.stack([loss.detach(), correct, labelled.sum(), labelled.new_tensor(len(labelled))])
+        loss, *counts = accelerator.reduce(sums, "sum").tolist()
+        right, known, photos = map(round, counts)
+        at.loss, at.photos = at.loss + loss, at.photos + photos
+        at.correct, at.labelled = at.correct + right, at.labelled + known
         if not last:
             return
         for group in self.optimizer.param_groups:
