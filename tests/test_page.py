@@ -83,8 +83,9 @@ def test_larger_attention_goes_in_8_bits_and_the_largest_stays_here(classifier, 
     np.testing.assert_array_equal(tensors["looks_at"], explanation.attention[:, :, 0])
     np.testing.assert_array_equal(tensors["looked_at_by"], explanation.attention[:, :, :, 0])
     asked = load(packing.pack_patch(explanation, 87))
-    np.testing.assert_array_equal(asked["looks_at"], explanation.attention[:, :, 88])
-    np.testing.assert_array_equal(asked["looked_at_by"], explanation.attention[:, :, :, 88])
+    token = len(explanation.prefix) + 87
+    np.testing.assert_array_equal(asked["looks_at"], explanation.attention[:, :, token])
+    np.testing.assert_array_equal(asked["looked_at_by"], explanation.attention[:, :, :, token])
 
 
 @pytest.mark.parametrize("size, whole", [((224, 224), True), ((384, 384), False)])

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 from browser.visitor import Visitor, close, serving
 from playwright.sync_api import expect
 
@@ -172,7 +173,23 @@ def test_the_shared_scale_is_that_of_all_layers_and_heads(visitor):
     assert visitor.number("high") == pytest.approx(every.max(), rel=1e-2)
 
 
-def test_outliers_are_marked_and_left_out(visitor):
+@pytest.fixture
+def with_outliers(browser):
+    """A visitor of a model that has two sinks, planted at two places: what ships has registers, and none."""
+    planted = vit.load()
+    with torch.no_grad():
+        planted.model.position_embedding[0, [1 + 17, 1 + 150]] += 30
+    with serving(build(Models(planted), app.EXAMPLES)) as url:
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        visitor = Visitor(page, url, planted)
+        visitor.drop(PIZZA)
+        visitor.plain()
+        yield visitor
+        page.close()
+
+
+def test_outliers_are_marked_and_left_out(with_outliers):
+    visitor = with_outliers
     e = visitor.explanation
     _, flagged = e.outliers()
     assert flagged[11].any()

@@ -68,6 +68,15 @@ def test_photos_of_any_shape(visit, photos, tmp_path):
         assert width / height == pytest.approx(photo.width / photo.height, rel=0.02)  # its own shape
 
 
+def test_a_photo_unlike_the_training_photos_gets_that_said(visit):
+    visitor = visit()
+    for name, unfamiliar in (("chameleon", True), ("pizza", False)):
+        visitor.drop(EXAMPLES[name])
+        assert visitor.explanation.unfamiliar is unfamiliar
+        expect(visitor.part("unfamiliar")).to_be_visible(visible=unfamiliar)
+    expect(visitor.part("unfamiliar")).to_have_text("This photo is like nothing it was trained on: these are guesses.")
+
+
 def test_a_phones_photo_lies_upright(visit, photos, tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6  # to be turned by 90 degrees
