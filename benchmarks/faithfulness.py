@@ -3,7 +3,8 @@
     python -m benchmarks.faithfulness
 
 Deletes and inserts the patches of each photo, the most relevant first by each method, and watches the probability of
-the class that the model predicts. Prints the mean areas with their standard errors, beside those of a random map.
+the class that the model predicts. Prints the mean areas with their standard errors, beside those of a random map. Of a
+checkpoint with sinks: as it is, with these left out of the maps, and with test-time registers.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -21,6 +23,7 @@ from torch import Tensor
 
 import vit
 from vit.faithfulness import deletion, insertion, random_map
+from vit.maps import leave_out
 from vit.memory import keep_freed_memory
 from vit.methods import METHODS
 
@@ -43,21 +46,40 @@ def unzip_photos(folder: Path, count: int | None, seed: int) -> list[Path]:
     return [folder / name for name in names]
 
 
-def areas(classifier: vit.Classifier, photo: Path, steps: int, seed: int) -> Tensor:
+def variants(classifier: vit.Classifier) -> dict[str, tuple[vit.Classifier, Callable[[vit.Explanation], Tensor]]]:
+    """What to measure, by name: a model, and which patches its maps leave out (R, C)."""
+    found: dict[str, tuple[vit.Classifier, Callable[[vit.Explanation], Tensor]]] = {"as it is": (classifier, _none)}
+    given = classifier.with_registers(report=print)
+    if given is not classifier:
+        found["sinks left out of the maps"] = (classifier, lambda e: e.outliers()[1].any(dim=0))
+        found["with test-time registers"] = (given, _none)
+    return found
+
+
+def _none(explanation: vit.Explanation) -> Tensor:
+    return torch.zeros(explanation.grid, dtype=torch.bool)
+
+
+def areas(
+    classifier: vit.Classifier, left_out: Callable[[vit.Explanation], Tensor], photo: Path, steps: int, seed: int
+) -> Tensor:
     """The deletion and insertion area of each method on a photo, the random map's last (methods + 1, 2)."""
     explanation = classifier.explain(photo)
-    maps = [method.last(explanation) for method in METHODS.values()] + [random_map(explanation.grid, seed)]
+    maps = [leave_out(method.last(explanation), left_out(explanation)) for method in METHODS.values()]
+    maps.append(random_map(explanation.grid, seed))
     image, index = classifier.preprocessing(photo), explanation.class_index(None)
     return torch.tensor(
         [[curve(classifier.model, image, map, index, steps).area for curve in (deletion, insertion)] for map in maps]
     )
 
 
-def measure(classifier: vit.Classifier, photos: list[Path], steps: int, seed: int) -> Tensor:
+def measure(
+    classifier: vit.Classifier, left_out: Callable[[vit.Explanation], Tensor], photos: list[Path], steps: int, seed: int
+) -> Tensor:
     """The areas of all photos (photos, methods + 1, 2), each photo with a random map of its own."""
     found = []
     for number, photo in enumerate(photos):
-        found.append(areas(classifier, photo, steps, seed + number))
+        found.append(areas(classifier, left_out, photo, steps, seed + number))
         print(f"\r{number + 1} of {len(photos)} photos", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return torch.stack(found)
@@ -98,14 +120,16 @@ def main() -> None:
     classifier = vit.load(options.model)
     with tempfile.TemporaryDirectory() as folder:
         photos = unzip_photos(Path(folder), options.photos, options.seed)
-        start = time.perf_counter()
-        found = measure(classifier, photos, options.steps, options.seed)
-    seconds = time.perf_counter() - start
-    print(table(found))
-    print(
-        f"\n{classifier.model.config.name}, {len(photos)} photos, {options.steps} steps, seed {options.seed}; mean ± "
-        f"standard error. {seconds:.0f} s, {seconds / len(photos):.2f} s for each photo."
-    )
+        for name, (model, left_out) in variants(classifier).items():
+            start = time.perf_counter()
+            found = measure(model, left_out, photos, options.steps, options.seed)
+            seconds = time.perf_counter() - start
+            print(f"\n{classifier.name}, {name}\n\n{table(found)}")
+            print(
+                f"\n{classifier.model.config.name}, {len(photos)} photos, {options.steps} steps, seed {options.seed}; "
+                f"mean ± standard error. {seconds:.0f} s, {seconds / len(photos):.2f} s for each photo.",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
