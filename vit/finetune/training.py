@@ -38,6 +38,8 @@ Row = dict[str, Any]  # the figures of an epoch
 OnEpoch = Callable[[Row], None]
 Model = TypeVar("Model", bound=nn.Module)
 SAVE_EVERY = 60  # seconds; more where saving is slow
+# What torch, its allocators and oneDNN say.
+OUT_OF_MEMORY = ("out of memory", "allocate memory", "not enough memory", "could not create a primitive")
 
 
 class Features(Dataset[tuple[Tensor, Tensor]]):
@@ -308,9 +310,7 @@ class Training(Generic[Model]):
 def out_of_memory(error: Exception) -> bool:
     """Whether that is what the error says: each device has its own words."""
     words = str(error).lower()
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(
-        said in words for said in ("out of memory", "allocate memory", "not enough memory")
-    )
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(said in words for said in OUT_OF_MEMORY)
 
 
 def _divide(photos: int, batch_size: int, processes: int) -> tuple[int, int]:
