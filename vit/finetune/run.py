@@ -76,31 +76,30 @@ def _train(
     if begin.unlabelled is not None:
         unlabelled, unlabelled_rows = _readable(run, classifier, begin.unlabelled, accelerator)
 
+    lessons = Lessons.of(train, learnt, unlabelled, recipe.teacher_share)
     history: list[Row] = []
     floor = None
     if rows is not None:
         stage, watch = (recipe, on_epoch) if recipe.train == "head" else (recipe.head, None)
-        lessons = Lessons.of(train, learnt, unlabelled, stage.teacher_share)
         table = rows if unlabelled_rows is None else torch.cat([rows, unlabelled_rows])
-        history = _train_head(stage, begin, lessons, table, train, rows, held, accelerator, run.workers, watch)
+        history = _train_head(stage, begin, lessons, table, held, accelerator, run.workers, watch)
         floor = None if test_rows is None or recipe.train == "head" else _measure(classifier, test_rows, test)
     trained, watched = train.take(learnt), train.take(held)
     if recipe.train != "head":
-        lessons = Lessons.of(train, learnt, unlabelled, recipe.teacher_share)
         classifier, history = _train_all(run, begin, lessons, watched, state, accelerator, on_epoch)
         if run.half:
             classifier.model.half().float()
         trained, rows = _features(run, classifier, trained, accelerator)
         watched, watched_rows = _features(run, classifier, watched, accelerator)
-        test, test_rows = _features(run, classifier, test, accelerator)
     else:
-        assert rows is not None and test_rows is not None
+        assert rows is not None
         rows, watched_rows = rows[learnt], rows[held]
 
     head = classifier.model.head
     temperature = calibrate(head, _logits(head, watched_rows), torch.tensor(watched.targets))
     if run.half:
         classifier.model.half().float()  # what is measured is what is written
+    if test_rows is None or run.half or recipe.train != "head":
         test, test_rows = _features(run, classifier, test, accelerator)
     measured = _measure(classifier, test_rows, test)
     if begin.teacher is None:
@@ -222,14 +221,13 @@ def _train_head(
     begin: Start,
     lessons: Lessons,
     rows: Tensor,
-    train: Photos,
-    train_rows: Tensor,
     held: list[int],
     accelerator: Accelerator,
     workers: int,
     on_epoch: OnEpoch | None,
 ) -> list[Row]:
-    model, targets = begin.classifier.model, torch.tensor(train.targets)
+    """`rows` are the features of all lessons' photos; `held` are those of them that the epochs are watched on."""
+    model, targets = begin.classifier.model, torch.tensor(lessons.photos.targets)
     assert isinstance(model.head, nn.Linear)
     head, teacher = Head(model.head), None
     if begin.teacher is not None:
@@ -244,10 +242,10 @@ def _train_head(
         parameter_groups(head, recipe, layers=0),
         lambda epoch: Features(rows[lessons.indexes], lessons.targets),
         lessons.targets,
-        len(train.labels),
+        len(lessons.photos.labels),
         recipe,
         accelerator,
-        held_out=(lambda head: (_logits(head, train_rows[held]), targets[held])) if held else None,
+        held_out=(lambda head: (_logits(head, rows[held]), targets[held])) if held else None,
         teacher=teacher,
     )
     history = training.run(on_epoch)
