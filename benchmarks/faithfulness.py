@@ -1,4 +1,4 @@
-"""Which map tells best what the model goes by: deletion and insertion areas on FoodVision Mini's 150 test photos.
+"""Which map tells best what the model goes by: deletion and insertion areas on test photos.
 
     python -m benchmarks.faithfulness
 
@@ -14,7 +14,6 @@ import os
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,28 +21,21 @@ import torch
 from torch import Tensor
 
 import vit
-from vit.faithfulness import deletion, insertion, random_map
-from vit.maps import leave_out
+from vit.explain.faithfulness import deletion, insertion, random_map
+from vit.explain.maps import leave_out
+from vit.explain.methods import METHODS
 from vit.memory import keep_freed_memory
-from vit.methods import METHODS
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
-PHOTOS = SHARED / "data" / "pizza_steak_sushi_20_percent.zip"
-WEIGHTS = SHARED / "weights" / "vit_tiny_patch16_224.safetensors"
+from .material import lay_out, tiny
+
 RANDOM = "random"
 
 
-def unzip_photos(folder: Path, count: int | None, seed: int) -> list[Path]:
-    """The test photos, or `count` of them drawn at random, unzipped into a folder."""
-    if not PHOTOS.is_file():
-        raise SystemExit(f"The photos are not there: put FoodVision Mini's 20 % split at {PHOTOS}.")
-    with zipfile.ZipFile(PHOTOS) as archive:
-        names = sorted(name for name in archive.namelist() if name.startswith("test/") and name.endswith(".jpg"))
-        if count is not None:
-            drawn = torch.randperm(len(names), generator=torch.Generator().manual_seed(seed))[:count]
-            names = [names[number] for number in sorted(drawn.tolist())]
-        archive.extractall(folder, names)
-    return [folder / name for name in names]
+def draw(folder: Path, count: int | None, seed: int) -> list[Path]:
+    """The test photos of a folder, or `count` of them drawn at random."""
+    photos = sorted(folder.glob("test/*/*.jpg"))
+    drawn = torch.randperm(len(photos), generator=torch.Generator().manual_seed(seed))[:count]
+    return [photos[number] for number in sorted(drawn.tolist())]
 
 
 def variants(classifier: vit.Classifier) -> dict[str, tuple[vit.Classifier, Callable[[vit.Explanation], Tensor]]]:
@@ -107,8 +99,8 @@ def table(found: Tensor) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default=WEIGHTS, help="a checkpoint with a class token and a head (default: ViT-Ti)")
-    parser.add_argument("--photos", type=int, help="how many, drawn by the seed (default: all 150)")
+    parser.add_argument("--model", help="a checkpoint with a class token and a head (default: ViT-Ti)")
+    parser.add_argument("--photos", type=int, help="how many, drawn by the seed (default: all)")
     parser.add_argument("--steps", type=int, default=14, help="of each curve (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the random maps and the draw (default: %(default)s)")
     options = parser.parse_args()
@@ -117,14 +109,15 @@ def main() -> None:
             parser.error(f"--{name} is {value}, but must be at least 1.")
     keep_freed_memory()
     torch.set_num_threads(min(2, os.cpu_count() or 1))
-    classifier = vit.load(options.model)
+    classifier = vit.load(options.model) if options.model else tiny()
     with tempfile.TemporaryDirectory() as folder:
-        photos = unzip_photos(Path(folder), options.photos, options.seed)
+        title = lay_out(Path(folder))
+        photos = draw(Path(folder), options.photos, options.seed)
         for name, (model, left_out) in variants(classifier).items():
             start = time.perf_counter()
             found = measure(model, left_out, photos, options.steps, options.seed)
             seconds = time.perf_counter() - start
-            print(f"\n{classifier.name}, {name}\n\n{table(found)}")
+            print(f"\n{classifier.name}, {name}: {title}\n\n{table(found)}")
             print(
                 f"\n{classifier.model.config.name}, {len(photos)} photos, {options.steps} steps, seed {options.seed}; "
                 f"mean ± standard error. {seconds:.0f} s, {seconds / len(photos):.2f} s for each photo.",

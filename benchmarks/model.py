@@ -26,7 +26,9 @@ import transformers
 from torch import Tensor, nn
 
 import vit
-from vit.key_maps import TIMM, TORCHVISION, rename
+from vit.checkpoints.families.timm import TIMM
+from vit.checkpoints.families.torchvision import TORCHVISION
+from vit.checkpoints.renaming import rename
 from vit.memory import keep_freed_memory
 
 from .timing import side_by_side

@@ -3,7 +3,9 @@
     python -m benchmarks.page
 
 Prints as ratios: a photo dropped to its map drawn, to the answer of a bare gr.Interface with the same model and a
-Label; and our page ready to use, to an empty Blocks page. And the frames a second while a visitor hovers and scrubs.
+Label; and our page opened to its first map drawn, to an empty Blocks page. The same on a slow network, and there how
+long a photo takes to its first map: an example, a small photo of one's own, and a camera's. And the frames a second
+while a visitor hovers and scrubs.
 """
 
 from __future__ import annotations
@@ -18,20 +20,29 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import cycle
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+from PIL import Image
 from playwright.sync_api import Browser, Page, Request, ViewportSize, sync_playwright
+
+from vit.photos.examples import example_photos
 
 from .timing import Timing, side_by_side
 
 ROOT = Path(__file__).resolve().parent.parent
-PHOTOS = sorted((ROOT / "examples").glob("*.jpg"))
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-DRAWN = "name => document.querySelector(`.explorer[data-photo='${name}']`) && new Promise(requestAnimationFrame)"
+SLOW = dict(offline=False, latency=150, downloadThroughput=200_000, uploadThroughput=200_000)  # 1.6 Mbit/s
+OPENED = "document.querySelector('.explorer[data-photo]') && new Promise(requestAnimationFrame)"
+EMPTY = "document.querySelector('footer') && new Promise(requestAnimationFrame)"
+DRAWN = """name => document.querySelector(`.explorer[data-photo='${name}'][aria-busy=false]`)
+  && new Promise(requestAnimationFrame)"""
 ANSWERED = "document.querySelector('[data-testid=label-output-value]') && new Promise(requestAnimationFrame)"
 FRAMES = """async (move) => {
-  const canvas = document.querySelector('[data-part=photo]'), layer = document.querySelector('[data-part=layer]');
+  const canvas = document.querySelector('[data-part=stage]'), layer = document.querySelector('[data-part=layer]');
   const bounds = canvas.getBoundingClientRect();
   const steps = {
     hover: (number) => canvas.dispatchEvent(new PointerEvent('pointermove', {
@@ -74,14 +85,16 @@ def main() -> None:
             before={"bare, to the label": lambda: clear(plain)},
         )
         show("A photo dropped", dropped)
-        ready = side_by_side(
-            {
-                "ours": lambda: opens(browser, ours, ".explorer .empty", "input[type=file]"),
-                "empty Blocks": lambda: opens(browser, empty, "footer"),
-            },
-            options.rounds,
-        )
-        show("The page ready to use", ready)
+        for network, conditions in (("", None), (" on a slow network", SLOW)):
+            opened: dict[str, Callable[[], object]] = {
+                "ours, to the map": partial(opens, browser, ours, OPENED, conditions),
+                "empty Blocks": partial(opens, browser, empty, EMPTY, conditions),
+            }
+            show(f"The page opened{network}", side_by_side(opened, options.rounds))
+        print("A photo chosen on a slow network, just after the page was opened there")
+        with TemporaryDirectory() as folder:
+            for name, timing in chosen(browser, ours, camera_photo(Path(folder)), options.rounds).items():
+                print(f"  {name:20} {timing}", flush=True)
         asked: list[Request] = []
         page.on("request", lambda request: asked.append(request))
         for move in ("hover", "scrub"):
@@ -106,7 +119,7 @@ def clear(page: Page) -> None:
 
 def drops(page: Page, drawn: str) -> Callable[[], None]:
     """Drops one photo after another, each time until its answer is drawn."""
-    photos = cycle(PHOTOS)
+    photos = cycle(example_photos())
 
     def drop() -> None:
         photo = next(photos)
@@ -116,14 +129,58 @@ def drops(page: Page, drawn: str) -> Callable[[], None]:
     return drop
 
 
-def opens(browser: Browser, url: str, *shown: str) -> None:
+def arrives(browser: Browser, url: str, shown: str, conditions: dict[str, Any] | None) -> Page:
     """A visitor who was never here: nothing is cached."""
-    context = browser.new_context()
+    context = browser.new_context(viewport=ViewportSize(width=1440, height=900))
     page = context.new_page()
-    page.goto(url)
-    for selector in shown:
-        page.wait_for_selector(selector, state="attached")
-    context.close()
+    page.set_default_timeout(120_000)
+    if conditions:
+        network = context.new_cdp_session(page)
+        network.send("Network.enable")
+        network.send("Network.emulateNetworkConditions", conditions)
+    page.goto(url, wait_until="commit")
+    page.wait_for_function(shown)
+    return page
+
+
+def opens(browser: Browser, url: str, shown: str, conditions: dict[str, Any] | None) -> None:
+    arrives(browser, url, shown, conditions).context.close()
+
+
+def chosen(browser: Browser, url: str, camera: Path, rounds: int) -> dict[str, Timing]:
+    """From the choice of a photo to its first map, while the rest of the opening's is still on its way."""
+    small = example_photos()[2]
+    page: list[Page] = []
+
+    def fresh() -> None:
+        if page:
+            page.pop().context.close()
+        page.append(arrives(browser, url, OPENED, SLOW))
+
+    def example() -> None:
+        name = example_photos()[1].stem
+        page[0].click(f'.examples [data-name="{name}"]')
+        page[0].wait_for_function(DRAWN, arg=name)
+
+    def own(photo: Path) -> None:
+        page[0].set_input_files("input[type=file]", photo)
+        page[0].wait_for_function(DRAWN, arg=photo.stem)
+
+    contenders: dict[str, Callable[[], object]] = {
+        "an example": example,
+        "a small photo": lambda: own(small),
+        "a camera's photo": lambda: own(camera),
+    }
+    return side_by_side(contenders, rounds, warm_up=1, before=dict.fromkeys(contenders, fresh))
+
+
+def camera_photo(folder: Path) -> Path:
+    """Twelve megapixels, some megabytes."""
+    with Image.open(example_photos()[0]) as photo:
+        large = photo.resize((4032, 3024))
+    noise = Image.effect_noise(large.size, 40).convert("RGB")
+    Image.blend(large, noise, 0.2).save(folder / "camera.jpg", quality=92)
+    return folder / "camera.jpg"
 
 
 @contextmanager
@@ -136,7 +193,7 @@ def server(*command: str) -> Iterator[str]:
     process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(240):
+        for _ in range(960):
             try:
                 urllib.request.urlopen(url).close()
                 break

@@ -10,8 +10,8 @@ from hub_server import TOKEN, HubServer, visit
 from PIL import Image, ImageDraw
 
 import vit
+from benchmarks.material import SHARED, WEIGHTS, tiny
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
 SKIMAGE = Path(skimage.__file__).parent / "data"
 
 
@@ -28,14 +28,22 @@ def seed():
 @pytest.fixture(scope="session")
 def shared() -> Path:
     if not SHARED.is_dir():
-        pytest.skip("needs ../shared, the photos and weights for building and measuring")
+        pytest.skip(f"needs Food-101's photos, which are not ours to hand out, in {SHARED}")
     return SHARED
 
 
 @pytest.fixture(scope="session")
-def real(shared) -> vit.Classifier:
-    """A real ViT-Ti/16 with ImageNet's 1000 classes."""
-    return vit.load(shared / "weights" / "vit_tiny_patch16_224.safetensors")
+def real() -> vit.Classifier:
+    """A trained ViT-Ti/16: `imagenet`, or FoodVision 101 where that is missing."""
+    return tiny()
+
+
+@pytest.fixture(scope="session")
+def imagenet(real) -> vit.Classifier:
+    """A trained ViT-Ti/16 with ImageNet's 1000 classes, and with sinks."""
+    if not WEIGHTS.is_file():
+        pytest.skip(f"needs timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k, from the Hub, as {WEIGHTS}")
+    return real
 
 
 @pytest.fixture(scope="session")
@@ -108,9 +116,9 @@ def browser():
         browser.close()
 
 
-def randomise(model: torch.nn.Module) -> torch.nn.Module:
+def randomise(model: torch.nn.Module, seed: int = 1) -> torch.nn.Module:
     """Numbers in every parameter, so that none can be forgotten unnoticed."""
-    generator = torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)

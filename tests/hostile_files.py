@@ -8,8 +8,11 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+import pillow_heif
 from conftest import SKIMAGE
 from PIL import Image
+
+pillow_heif.register_heif_opener()
 
 MEGABYTE = 1 << 20
 PREDICTION = ""  # any other outcome is what the sentence says
@@ -256,7 +259,11 @@ FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "plain.avif": (lambda: saved(CAT, "AVIF"), PREDICTION),
     "plain.jp2": (lambda: saved(CAT, "JPEG2000"), PREDICTION),
     "sizes.ico": (lambda: saved(CAT, "ICO", sizes=[(16, 16), (48, 48), (256, 256)]), PREDICTION),
-    "photo.heic": (lambda: b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(500), UNKNOWN),
+    "plain.heic": (lambda: saved(CAT, "HEIF"), PREDICTION),
+    "turned.heic": (lambda: saved(CAT, "HEIF", exif=exif(6)), PREDICTION),
+    "24 megapixels.heic": (lambda: saved(Image.new("RGB", (5712, 4284), (200, 30, 30)), "HEIF"), PREDICTION),
+    "half.heic": (lambda: half(saved(CAT, "HEIF")), UNKNOWN),
+    "no photo in it.heic": (lambda: b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(500), UNKNOWN),
     "drawing.svg": (lambda: b"<svg xmlns='http://www.w3.org/2000/svg'/>", UNKNOWN),
     "paper.pdf": (lambda: saved(CAT, "PDF"), UNKNOWN),
     "postscript.eps": (lambda: saved(CAT, "EPS"), UNKNOWN),

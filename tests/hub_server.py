@@ -384,18 +384,27 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def visit(hub: HubServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client's settings as if the environment had been set before its import, and no waits between its tries."""
+    """The client asks this Hub, and does not wait between its tries."""
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    settings = {
-        "ENDPOINT": hub.url,
-        "HUGGINGFACE_CO_URL_TEMPLATE": hub.url + "/{repo_id}/resolve/{revision}/{filename}",
+    live_in(home, monkeypatch)
+    ask(hub, monkeypatch)
+
+
+def ask(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+    template = hub.url + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+
+
+def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client's settings as if the environment had been set before its import."""
+    for name, value in {
         "HF_HUB_CACHE": str(home / "hub"),
         "HF_TOKEN_PATH": str(home / "token"),
         "HF_STORED_TOKENS_PATH": str(home / "stored_tokens"),
         "AGENT_HARNESSES_PATH": str(home / "agent_harnesses.json"),
         "HF_HUB_OFFLINE": False,
-    }
-    for name, value in settings.items():
+    }.items():
         monkeypatch.setattr(constants, name, value)
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_OIDC_RESOURCE"):
         monkeypatch.delenv(name, raising=False)

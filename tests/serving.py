@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -26,18 +26,18 @@ class Served(NamedTuple):
 def app_process(
     *options: str,
     folder: Path = ROOT,
-    script: str | Path = "app.py",
+    command: Sequence[str | Path] = ("app.py",),
     python: str | Path = sys.executable,
     port: int = 0,
     **environment: str,
 ) -> Iterator[Served]:
-    """`python app.py` in a folder, on a free port or a given one, until it answers; ended with the `with`."""
+    """`python app.py`, or another command, on a free port or a given one, until it answers; ended with the `with`."""
     with socket.socket() as free:
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         free.bind(("127.0.0.1", port))
         port = free.getsockname()[1]
     process = subprocess.Popen(
-        [str(python), str(script), "--port", str(port), *options], cwd=folder, env={**os.environ, **environment}
+        [str(python), *map(str, command), "--port", str(port), *options], cwd=folder, env={**os.environ, **environment}
     )
     url = f"http://127.0.0.1:{port}"
     try:

@@ -13,7 +13,7 @@ from huggingface_hub import constants, metadata_load, snapshot_download
 
 import vit
 from vit.__main__ import main
-from vit.deploy import FILES, FOR_DEVELOPERS, deploy, plan
+from vit.spaces.deploy import FILES, FOR_DEVELOPERS, deploy, plan
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "someone/explorer"
@@ -74,7 +74,7 @@ def test_dry_run_lists_what_git_lists_and_asks_nobody(hub, tracked, capsys, monk
     *rows, last = capsys.readouterr().out.splitlines()
     sizes = {name: int(size.replace(",", "")) for size, name in map(str.split, rows)}
     assert sizes == {name: path.stat().st_size for name, path in tracked.items()}
-    assert last.split() == f"{sum(sizes.values()):,} bytes in {len(sizes)} files; VIT_MODEL=foodvision-101".split()
+    assert last.split() == f"{sum(sizes.values()):,} bytes in {len(sizes)} files; VIT_MODEL=everyday".split()
     assert not hub.requests
 
 
@@ -82,7 +82,7 @@ def test_dry_run_lists_what_git_lists_and_asks_nobody(hub, tracked, capsys, monk
 def test_the_space_gets_these_files_and_the_model(login, tracked, capsys, tmp_path, xet):
     assert main(["deploy", NAME]) == 0
     assert f"Sent to {login.url}/{SPACE}, " in capsys.readouterr().out
-    assert login.repos[SPACE].variables == {"VIT_MODEL": "foodvision-101"}
+    assert login.repos[SPACE].variables == {"VIT_MODEL": "everyday"}
     assert len(login.asked("POST", "/commit/main")) == 1
     login.xet = xet
     there = Path(snapshot_download(NAME, repo_type="space", local_dir=tmp_path / "there"))
@@ -295,7 +295,7 @@ def test_cut_off(login, capsys, tuned, project, place):
     text = refusal(capsys, NAME, "--model", str(tuned))
     assert text.startswith(f"The upload to {NAME} broke off (")
     assert text.endswith("): try again.")
-    assert login.repos[SPACE].variables == {"VIT_MODEL": "foodvision-101"}
+    assert login.repos[SPACE].variables == {"VIT_MODEL": "everyday"}
 
     login.before = lambda request: None
     assert main(["deploy", NAME, "--model", str(tuned)]) == 0

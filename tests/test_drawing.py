@@ -12,8 +12,8 @@ import torch
 from matplotlib.colors import Normalize
 from PIL import Image
 
-from vit import drawing
-from vit.images import Preprocessing
+from vit.explain import drawing
+from vit.photos.preprocessing import Preprocessing
 
 
 def random_photo(width, height, seed=0):
@@ -175,8 +175,8 @@ def test_the_patch_grid_is_seen_on_any_photo(colour):
 @pytest.fixture
 def figures(monkeypatch):
     """The figures that are rendered, in order."""
-    seen, render = [], drawing._render
-    monkeypatch.setattr(drawing, "_render", lambda figure: (seen.append(figure), render(figure))[1])
+    seen, render = [], drawing.render
+    monkeypatch.setattr(drawing, "render", lambda figure: (seen.append(figure), render(figure))[1])
     return seen
 
 
@@ -286,7 +286,7 @@ def test_pyplot_is_never_imported():
     code = """
 import sys, numpy as np
 from PIL import Image
-from vit import drawing
+from vit.explain import drawing
 drawing.sheet(Image.new("RGB", (9, 9)), np.eye(3)[None], ["one"], (0, 0, 9, 9))
 drawing.curves({"a": [1, 2]}, [0, 1], "t", "x", "y")
 drawing.scatter([1, 2], [1, 2], [1, 1], "x", "y", "t")

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from scipy.stats import binomtest
 
 from vit.finetune.evaluation import Evaluation, Mistake
 
@@ -94,6 +95,14 @@ def test_calibration_of_a_model_that_is_certain(target, error):
     assert evaluation.calibration_error == error
 
 
+@pytest.mark.parametrize("correct, total", [(0, 7), (2, 5), (119, 131), (9, 9)])
+def test_the_interval_is_wilsons(correct, total):
+    logits = torch.eye(2)[[0] * correct + [1] * (total - correct)]
+    expected = binomtest(correct, total).proportion_ci(method="wilson")
+    evaluation = Evaluation(logits, torch.zeros(total, dtype=torch.long), ["a", "b"])
+    assert evaluation.interval == pytest.approx((expected.low, expected.high), abs=1e-4)
+
+
 def test_the_surest_mistakes_come_first(by_hand):
     mistakes = by_hand.most_wrong(10)
     assert mistakes == [
@@ -107,7 +116,7 @@ def test_the_surest_mistakes_come_first(by_hand):
 
 def test_the_summary_has_counts_and_the_worst_class_first(by_hand):
     assert by_hand.summary().splitlines() == [
-        "correct            2/5 = 40.0%",
+        "correct            2/5 = 40.0% (95 % sure: 11.8% to 76.9%)",
         "class-balanced     25.0%",
         "calibration error  47.0%",
         "",
@@ -126,6 +135,7 @@ def test_the_summary_has_the_top_five_where_there_are_more_classes(many):
 def test_the_dictionary_survives_json(by_hand, many):
     content = json.loads(json.dumps(by_hand.to_dict()))
     assert content.pop("calibration_error") == pytest.approx(0.47)
+    assert content.pop("interval") == pytest.approx([0.118, 0.769], abs=1e-3)
     assert content == {
         "labels": ["a", "b", "c"],
         "total": 5,

@@ -7,8 +7,8 @@ from conftest import SKIMAGE, randomise
 from PIL import Image
 
 import vit
-from vit.explanation import NEEDS
-from vit.methods import METHODS
+from vit.explain.explanation import NEEDS
+from vit.explain.methods import METHODS
 
 CAT, COFFEE = SKIMAGE / "chelsea.png", SKIMAGE / "coffee.png"
 PLANTED = 9  # of the patches of a 4 × 4 grid

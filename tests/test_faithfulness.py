@@ -9,7 +9,7 @@ from conftest import randomise
 from torch import nn
 
 import vit
-from vit.faithfulness import Curve, deletion, even_counts, insertion, masked, random_map, removal_order
+from vit.explain.faithfulness import Curve, deletion, even_counts, insertion, masked, random_map, removal_order
 
 P = 4
 NINE_TENTHS = math.log(9)  # the logit whose probability is 0.9 against a logit of 0
@@ -58,6 +58,7 @@ def test_curves_counted_by_hand(one_patch, make, least_first, probabilities, are
     curve = make(*one_patch, index=0, steps=4, least_first=least_first)
     torch.testing.assert_close(curve.shares, torch.tensor([0, 0.25, 0.5, 0.75, 1]))
     torch.testing.assert_close(curve.probabilities, torch.tensor(probabilities))
+    assert (curve.answers[curve.probabilities > 0.6] == 0).all()
     assert curve.area == pytest.approx(area)
 
 
@@ -67,8 +68,9 @@ def test_the_other_class_has_the_rest(one_patch):
 
 
 def test_area_of_uneven_shares():
-    assert Curve(torch.tensor([0, 0.25, 1]), torch.tensor([1.0, 0.5, 0.1])).area == pytest.approx(0.4125)
-    assert Curve(torch.tensor([0.0, 1.0]), torch.ones(2)).area == 1
+    none = torch.zeros(0)
+    assert Curve(torch.tensor([0, 0.25, 1]), torch.tensor([1.0, 0.5, 0.1]), none).area == pytest.approx(0.4125)
+    assert Curve(torch.tensor([0.0, 1.0]), torch.ones(2), none).area == 1
 
 
 def test_equal_patches_go_in_reading_order_and_come_back_in_reverse():

@@ -12,6 +12,8 @@ from safetensors.torch import load_file, save_file
 
 import vit
 
+SMALL = dict(depth=1, embed_dim=64, num_heads=2)  # of timm's models
+
 
 @pytest.fixture(scope="module", params=PEERS, ids=str)
 def pair(request, tmp_path_factory):
@@ -270,12 +272,12 @@ class TestWhatIsNotAPlainViTIsRefusedByName:
         "architecture, made, name",
         [
             ("swin_tiny_patch4_window7_224", dict(depths=(1, 1), num_heads=(1, 2), embed_dim=32), "a Swin Transformer"),
-            ("beit_base_patch16_224", dict(depth=1, embed_dim=64, num_heads=2), "a BEiT"),
-            ("vit_base_patch32_clip_224", dict(depth=1, embed_dim=64, num_heads=2), "a CLIP model"),
-            ("vit_base_patch16_siglip_224", dict(depth=1, embed_dim=64, num_heads=2), "a SigLIP model"),
-            ("vit_base_patch16_rpn_224", dict(depth=1, embed_dim=64, num_heads=2), "norms after the blocks"),
-            ("vit_relpos_small_patch16_224", dict(depth=1, embed_dim=64, num_heads=2), "relative positions"),
-            ("eva02_tiny_patch14_224", dict(depth=1, embed_dim=64, num_heads=2), "an EVA"),
+            ("beit_base_patch16_224", SMALL, "a BEiT"),
+            ("vit_base_patch32_clip_224", SMALL, "a CLIP model"),
+            ("vit_base_patch16_siglip_224", SMALL, "a SigLIP model"),
+            ("vit_base_patch16_rpn_224", SMALL, "norms after the blocks"),
+            ("vit_relpos_small_patch16_224", SMALL, "relative positions"),
+            ("eva02_tiny_patch14_224", SMALL, "an EVA"),
             ("resnet18", {}, "another kind of model"),
         ],
     )
@@ -288,10 +290,10 @@ class TestWhatIsNotAPlainViTIsRefusedByName:
         "architecture, made, name",
         [
             ("swin_tiny_patch4_window7_224", dict(depths=(1, 1), num_heads=(1, 2), embed_dim=32), "Swin"),
-            ("beit_base_patch16_224", dict(depth=1, embed_dim=64, num_heads=2), "BEiT"),
-            ("vit_base_patch32_clip_224", dict(depth=1, embed_dim=64, num_heads=2), "CLIP"),
-            ("vit_giant_patch14_dinov2", dict(depth=1, embed_dim=64, num_heads=2, img_size=28, mlp_ratio=4), "SwiGLU"),
-            ("vit_small_patch16_18x2_224", dict(depth=1, embed_dim=64, num_heads=2), "parallel blocks"),
+            ("beit_base_patch16_224", SMALL, "BEiT"),
+            ("vit_base_patch32_clip_224", SMALL, "CLIP"),
+            ("vit_giant_patch14_dinov2", dict(SMALL, img_size=28, mlp_ratio=4), "SwiGLU"),
+            ("vit_small_patch16_18x2_224", SMALL, "parallel blocks"),
             ("resnet18", {}, "ResNet"),
         ],
     )

@@ -9,8 +9,9 @@ from PIL import Image
 
 import vit
 from vit.finetune import features as module
-from vit.finetune.data import Photos, cache, open_data
+from vit.finetune.data import Photos, cache
 from vit.finetune.features import features, key_of
+from vit.finetune.sources import open_data
 
 
 @pytest.fixture
@@ -97,13 +98,13 @@ def test_what_was_made_before_a_kill_is_not_lost(base, discs, accelerator, monke
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return over(*arguments, **options)
+        return infer(*arguments, **options)
 
-    over = module.over
-    monkeypatch.setattr(module, "over", killed)
+    infer = module.infer
+    monkeypatch.setattr(module, "infer", killed)
     with pytest.raises(KeyboardInterrupt):
         features(base, photos, accelerator)
-    monkeypatch.setattr(module, "over", over)
+    monkeypatch.setattr(module, "infer", infer)
     seen = passes(base.model)
     features(base, photos, accelerator)
     assert sum(seen) == 72 - 32
@@ -112,7 +113,7 @@ def test_what_was_made_before_a_kill_is_not_lost(base, discs, accelerator, monke
 def test_a_damaged_part_is_made_anew(base, discs, accelerator):
     photos = open_data(discs).test.take([0, 1])
     rows, _ = features(base, photos, accelerator)
-    [part] = (cache() / "features" / key_of(base)).iterdir()
+    [part] = (cache() / "features-and-fingerprints" / key_of(base)).iterdir()
     part.write_bytes(part.read_bytes()[:-5])
     seen = passes(base.model)
     assert torch.equal(features(base, photos, accelerator)[0], rows) and sum(seen) == 2
@@ -126,7 +127,7 @@ def test_features_are_those_of_the_model_at_rest(base, discs, accelerator):
     restless.load_state_dict(base.model.state_dict())
     other = replace(base, model=restless.train())
     assert key_of(other) == key_of(base)
-    shutil.rmtree(cache() / "features")
+    shutil.rmtree(cache() / "features-and-fingerprints")
     torch.testing.assert_close(features(other, photos, accelerator)[0], rows)
 
 
@@ -155,6 +156,6 @@ def test_photos_of_other_shapes_go_one_by_one(tiny_config, accelerator, tmp_path
 def test_a_part_that_is_still_being_written_is_not_read(base, discs, accelerator):
     photos = open_data(discs).test.take([0])
     features(base, photos, accelerator)
-    folder = cache() / "features" / key_of(base)
+    folder = cache() / "features-and-fingerprints" / key_of(base)
     (folder / "half").write_bytes(b"half a file")
     assert features(base, photos, accelerator)[0].shape == (1, 64)

@@ -4,7 +4,8 @@ import pytest
 from PIL import Image
 from torchvision.datasets import Food101
 
-from vit.finetune.data import DataError, Photos, cache, hold_out, known_to, open_data
+from vit.finetune.data import DataError, Photos, cache, hold_out, known_to
+from vit.finetune.sources import open_data
 
 
 def test_a_folder_with_train_and_test_is_both(discs):
@@ -108,6 +109,14 @@ def test_a_share_of_each_class_is_held_out_by_the_seed(discs):
     assert hold_out(photos, 0.25, seed=3) == (kept, held)
     assert hold_out(photos, 0.25, seed=4) != (kept, held)
     assert hold_out(photos, 0, seed=3) == (list(range(72)), [])
+
+
+def test_the_same_photos_are_held_out_however_the_classes_are_numbered(discs):
+    photos = open_data(discs / "train").train
+    joined = ["zebra", *reversed(photos.labels), "aardvark"]  # as where a teacher's classes come first
+    again = known_to(photos, joined)
+    assert again.targets != photos.targets
+    assert hold_out(again, 0.25, seed=3) == hold_out(photos, 0.25, seed=3)
 
 
 def test_no_class_is_held_out_whole():

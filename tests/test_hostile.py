@@ -15,6 +15,7 @@ from hostile_files import ALL, CAT, FILES, MEGABYTE, PREDICTION
 from serving import app_process
 
 import vit
+from vit.photos import files
 
 ALLOWED = 300 * MEGABYTE
 LABELS = vit.load().labels
@@ -112,7 +113,8 @@ def family(pid: int) -> list[int]:
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
             children = task.read_text().split()
-            found += [int(each) for each in children if b"photo_files" in Path(f"/proc/{each}/cmdline").read_bytes()]
+            programs = {int(each): Path(f"/proc/{each}/cmdline").read_bytes() for each in children}
+            found += [each for each, program in programs.items() if files.__file__.encode() in program]
     return found
 
 

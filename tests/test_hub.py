@@ -6,25 +6,28 @@ import json
 import os
 import pty
 import re
+import socket
 import struct
 import subprocess
 import sys
 import termios
 import threading
 import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import huggingface_hub
 import pytest
 import torch
 from conftest import randomise
-from hub_server import HubServer, Trouble
+from hub_server import HubServer, Trouble, ask, live_in
 from huggingface_hub import constants
 from safetensors.torch import load, save
 
 import vit
-from vit.checkpoints import WEIGHTS
-from vit.hub import fetch
+from vit.checkpoints.loading import WEIGHTS
+from vit.hub.download import fetch
+from vit.page import Models
 
 REPO = "someone/tiny-vit"
 MODEL = "model.safetensors"
@@ -62,34 +65,16 @@ def waits(monkeypatch) -> list[float]:
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch, waits) -> Path:
-    """The client's settings as if the environment had been set before its import."""
     home = tmp_path / "home"
-    for name, value in {
-        "HF_HUB_CACHE": str(home / "hub"),
-        "HF_TOKEN_PATH": str(home / "token"),
-        "HF_STORED_TOKENS_PATH": str(home / "stored_tokens"),
-        "AGENT_HARNESSES_PATH": str(home / "agent_harnesses.json"),
-        "HF_HUB_OFFLINE": False,
-        "DOWNLOAD_CHUNK_SIZE": 1 << 12,  # 10 MB are more than our whole file
-    }.items():
-        monkeypatch.setattr(constants, name, value)
-    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_OIDC_RESOURCE"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in {
-        "HF_HOME": str(home),
-        "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "2",
-        "HF_XET_CLIENT_RETRY_BASE_DELAY": "10ms",
-    }.items():
-        monkeypatch.setenv(name, value)
+    live_in(home, monkeypatch)
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1 << 12)  # 10 MB are more than our whole file
     return home / "hub"
 
 
 @pytest.fixture
 def hub(cache, monkeypatch, files) -> HubServer:
     with HubServer() as server:
-        monkeypatch.setattr(constants, "ENDPOINT", server.url)
-        template = server.url + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        ask(server, monkeypatch)
         server.commit(REPO, files)
         yield server
 
@@ -241,8 +226,7 @@ def test_token(hub, monkeypatch, saved, xet, given_as):
 def test_unreachable_with_nothing_cached(hub):
     hub.stop()
     assert refusal(REPO) == (
-        f"{REPO} is not in the cache and {hub.url} cannot be reached: "
-        "connect, or name what is here, such as foodvision-101."
+        f"{REPO} is not in the cache and {hub.url} cannot be reached: connect, or name what is here, such as everyday."
     )
 
 
@@ -270,6 +254,48 @@ def test_unreachable_and_cached_by_another_program(hub, saved):
     assert same(vit.load(REPO), saved)
 
 
+@contextmanager
+def silent_hub(monkeypatch):
+    """A Hub that takes connections and never says a word; gives how many it took."""
+    taken = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def take():
+            with suppress(OSError):  # it is closed
+                while True:
+                    taken.append(listener.accept()[0])
+
+        threading.Thread(target=take, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        monkeypatch.setattr(constants, "ENDPOINT", url)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
+        yield taken
+        listener.shutdown(socket.SHUT_RDWR)
+    for connection in taken:
+        connection.close()
+
+
+def test_a_silent_hub_is_asked_once_by_whoever_has_little_patience(hub, monkeypatch, saved):
+    vit.load(REPO)
+    with silent_hub(monkeypatch) as taken:
+        assert same(vit.load(REPO, patience=0.2), saved)
+        assert len(taken) == 1
+        with pytest.raises(vit.HubError, match=r"^other/model is not in the cache and http.* cannot be reached: "):
+            vit.load("other/model", patience=0.2)
+        assert len(taken) == 2
+
+
+def test_the_page_has_little_patience(hub, monkeypatch, saved):
+    models = Models(saved)
+    with silent_hub(monkeypatch) as taken:
+        with pytest.raises(vit.HubError, match="cannot be reached"):
+            models.get("facebook/dino-vits16")
+        assert len(taken) == 1
+    hub.stop()
+    with pytest.raises(vit.HubError, match="cannot be reached"):
+        models.get("facebook/dino-vits16")
+
+
 @pytest.mark.parametrize("offline", [False, True])
 def test_connection_lost_before_the_weights(hub, monkeypatch, saved, offline):
     huggingface_hub.hf_hub_download(REPO, "config.json")
@@ -279,7 +305,7 @@ def test_connection_lost_before_the_weights(hub, monkeypatch, saved, offline):
         hub.stop()
     reason = "HF_HUB_OFFLINE is set" if offline else f"{hub.url} cannot be reached"
     assert refusal(REPO) == (
-        f"{REPO} is not in the cache and {reason}: connect, or name what is here, such as foodvision-101."
+        f"{REPO} is not in the cache and {reason}: connect, or name what is here, such as everyday."
     )
 
 
@@ -294,7 +320,7 @@ def test_connection_lost_between_the_shards(hub, files):
 def test_offline(hub, monkeypatch, saved):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert refusal(REPO) == (
-        f"{REPO} is not in the cache and HF_HUB_OFFLINE is set: connect, or name what is here, such as foodvision-101."
+        f"{REPO} is not in the cache and HF_HUB_OFFLINE is set: connect, or name what is here, such as everyday."
     )
     assert not hub.requests
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)

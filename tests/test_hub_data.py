@@ -11,8 +11,9 @@ from huggingface_hub import constants
 from PIL import Image
 
 from vit.finetune import hub_data
-from vit.finetune.data import DataError, open_data
+from vit.finetune.data import DataError
 from vit.finetune.hub_data import as_folder
+from vit.finetune.sources import open_data
 from vit.hub import HubError
 
 datasets = pytest.importorskip("datasets")

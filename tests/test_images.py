@@ -3,7 +3,9 @@ import json
 import random
 
 import numpy as np
+import pillow_heif
 import pytest
+import safetensors.torch
 import timm
 import torch
 import torchvision
@@ -13,8 +15,11 @@ from PIL import Image, ImageOps
 from torchvision.transforms.v2.functional import pil_to_tensor
 
 import vit
-from vit import images, photo_files
-from vit.photo_files import Upload, open_photo
+from vit.photos import files, preprocessing, uploads
+from vit.photos.files import open_photo, remarks
+from vit.photos.uploads import open_upload
+
+pillow_heif.register_heif_opener()
 
 # As on the Hub: google/vit-base-patch16-224, facebook/deit-base-*, facebook/dino-vits16, facebook/dinov2-base.
 PROCESSORS = {
@@ -63,12 +68,15 @@ def test_the_same_bytes_as_timm(name, crop_mode, photos, tmp_path):
         assert torch.equal(ours(photo), theirs(photo))
 
 
-def test_a_bare_timm_file_is_prepared_as_timm_does(real, photos):
+def test_a_bare_timm_file_is_prepared_as_timm_does(photos, tmp_path):
+    file = tmp_path / "vit_tiny_patch16_224.safetensors"
+    safetensors.torch.save_file(timm.create_model("vit_tiny_patch16_224").state_dict(), file)
+    ours = vit.load(file).preprocessing
     theirs = timm.data.create_transform(
         **timm.data.resolve_data_config({}, pretrained_cfg=timm.get_pretrained_cfg("vit_tiny_patch16_224").to_dict())
     )
     for photo in photos:
-        assert torch.equal(real.preprocessing(photo), theirs(photo))
+        assert torch.equal(ours(photo), theirs(photo))
 
 
 @pytest.mark.parametrize("file_name", ["vit_b_16-c867db91.pth", "vit_b_16_lc_swag-4e70ced5.pth", "any_other_name.pth"])
@@ -159,7 +167,7 @@ def test_bad_photos_get_a_sentence(tmp_path, photos):
 
 
 @pytest.mark.parametrize(
-    "kind", ["JPEG", "PNG", "TIFF", "PPM", "WEBP", "GIF", "BMP", "DDS", "SGI", "AVIF", "TGA", "ICO"]
+    "kind", ["JPEG", "PNG", "TIFF", "PPM", "WEBP", "GIF", "BMP", "DDS", "SGI", "AVIF", "HEIF", "TGA", "ICO"]
 )
 def test_damaged_photos_are_read_or_get_a_sentence(kind, photos, tmp_path):
     exif = {"exif": b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12"} if kind == "JPEG" else {}
@@ -204,7 +212,7 @@ def test_an_unknown_interpolation():
         vit.Preprocessing(224, interpolation="random")
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "AVIF"])
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "AVIF", "HEIF"])
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_every_way_to_hold_a_camera(kind, orientation, photos, tmp_path):
     exif = Image.Exif()
@@ -253,7 +261,7 @@ def test_a_photo_that_is_upright_and_rgb_is_not_copied(photos):
 def test_a_jpeg_that_is_too_large_is_read_smaller(most, size, progressive, photos, tmp_path, monkeypatch):
     photos[0].save(tmp_path / "large.jpg", quality=95, progressive=progressive)
     whole = open_photo(tmp_path / "large.jpg")
-    monkeypatch.setattr(photo_files, "LARGEST", most)
+    monkeypatch.setattr(files, "LARGEST", most)
     reduced = open_photo(tmp_path / "large.jpg")
     assert reduced.size == size
     how = vit.Preprocessing((64, 64))
@@ -263,15 +271,15 @@ def test_a_jpeg_that_is_too_large_is_read_smaller(most, size, progressive, photo
 def test_the_coefficients_of_a_progressive_jpeg_count(photos, tmp_path, monkeypatch):
     photos[0].save(tmp_path / "baseline.jpg", subsampling=0)
     photos[0].save(tmp_path / "progressive.jpg", subsampling=0, progressive=True)
-    monkeypatch.setattr(photo_files, "MEMORY", 451 * 300 * 8)  # 6 bytes of coefficients and 4 of each pixel
+    monkeypatch.setattr(files, "MEMORY", 451 * 300 * 8)  # 6 bytes of coefficients and 4 of each pixel
     assert open_photo(tmp_path / "baseline.jpg").size == (451, 300)
     assert open_photo(tmp_path / "progressive.jpg").size == (226, 150)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP", "TIFF"])
 def test_another_photo_that_is_too_large_is_not_opened(kind, photos, tmp_path, monkeypatch):
-    monkeypatch.setattr(photo_files, "LARGEST", 100_000)
-    monkeypatch.setattr(photo_files, "LARGEST_OF", {})
+    monkeypatch.setattr(files, "LARGEST", 100_000)
+    monkeypatch.setattr(files, "LARGEST_OF", {})
     photos[0].resize((1500, 1000)).save(tmp_path / "huge", kind)
     with pytest.raises(
         vit.PhotoError, match="'huge' has 1,500 × 1,000 pixels, more than can be opened safely: make it"
@@ -282,13 +290,13 @@ def test_another_photo_that_is_too_large_is_not_opened(kind, photos, tmp_path, m
 def test_an_upload_is_opened_alike(photos, tmp_path):
     for kind in ("JPEG", "TIFF"):
         photos[0].save(tmp_path / "photo", kind)
-        assert np.array_equal(open_photo(Upload(tmp_path / "photo")), open_photo(tmp_path / "photo"))
+        assert np.array_equal(open_upload(tmp_path / "photo"), open_photo(tmp_path / "photo"))
 
 
 def test_an_upload_gets_a_sentence_without_the_servers_path(photos, tmp_path, monkeypatch):
     (tmp_path / "text.tif").write_text("hello")
     photos[0].save(tmp_path / "large.png")
-    monkeypatch.setattr(photo_files, "MOST_BYTES", 1 << 17)
+    monkeypatch.setattr(uploads, "MAX_UPLOAD_BYTES", 1 << 17)
     said = {
         "text.tif": "'text.tif' is not a photo that can be read: save it as JPEG, PNG or WebP.",
         "missing.jpg": "'missing.jpg' is no longer there: choose it again.",
@@ -296,12 +304,46 @@ def test_an_upload_gets_a_sentence_without_the_servers_path(photos, tmp_path, mo
     }
     for name, sentence in said.items():
         with pytest.raises(vit.PhotoError) as error:
-            open_photo(Upload(tmp_path / name))
+            open_upload(tmp_path / name)
         assert str(error.value) == sentence
 
 
 def test_the_tensor_in_bands_is_torchvisions(photos):
     photo = photos[0].resize((1300, 2100))
     expected = pil_to_tensor(photo)
-    found = images._tensor(photo)
+    found = preprocessing._tensor(photo)
     assert torch.equal(found, expected) and found.stride() == expected.stride()
+
+
+def test_what_is_set_for_other_programs_does_not_reach_the_sandbox(photos, tmp_path, monkeypatch):
+    photos[0].save(tmp_path / "cat.tif")
+    monkeypatch.setenv("PYTHONIOENCODING", "none")  # with which no Python starts
+    assert open_upload(tmp_path / "cat.tif").tobytes() == photos[0].tobytes()
+
+
+def pictures(count, mode="RGB"):
+    return [Image.new(mode, (40, 30), (60 * number, 90, 120, 255)[: len(mode)]) for number in range(count)]
+
+
+@pytest.mark.parametrize("opened", [open_photo, open_upload])
+@pytest.mark.parametrize("name", ["moving.gif", "moving.png", "moving.webp", "pages.tif"])
+def test_a_file_of_several_pictures_says_that_the_first_is_shown(tmp_path, opened, name):
+    first, *others = pictures(3)
+    first.save(path := tmp_path / name, save_all=True, append_images=others)
+    photo = opened(path)
+    assert remarks(photo) == ["Only the first of its 3 pictures is shown."]
+    assert np.abs(np.asarray(photo).astype(int) - np.asarray(first)).max() <= 4
+    first.save(path)
+    assert remarks(opened(path)) == []
+
+
+@pytest.mark.parametrize("opened", [open_photo, open_upload])
+@pytest.mark.parametrize("name", ["clear.png", "clear.webp", "clear.gif"])
+def test_what_is_transparent_is_said_where_anything_is(tmp_path, opened, name):
+    [photo] = pictures(1, "RGBA")
+    photo.save(path := tmp_path / name)
+    assert remarks(opened(path)) == []
+    photo.putpixel((3, 4), (0, 0, 0, 0))
+    photo.save(path)
+    assert remarks(opened(path)) == ["Transparent parts are shown on white."]
+    assert opened(path).getpixel((3, 4)) == (255, 255, 255)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from vit import maps
+from vit.explain import maps
 
 # Two layers, one head, three tokens: the class token and two patches.
 FIRST = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0, 0.5, 0.5]])
@@ -33,7 +33,7 @@ def test_rows_are_looks_and_columns_are_onlookers():
 
 def test_patches_take_their_places_row_by_row():
     values = torch.arange(2.0 + 6)
-    assert maps.to_grid(values, prefix=2, grid=(2, 3)).tolist() == [[2, 3, 4], [5, 6, 7]]
+    assert maps.to_grid(values, prefix_tokens=2, grid=(2, 3)).tolist() == [[2, 3, 4], [5, 6, 7]]
 
 
 def test_rollout_by_hand():
@@ -128,7 +128,7 @@ def test_attention_distance_by_hand():
     attention[0, 0, 1:, 1:] = torch.eye(3) * 0.5  # looks at itself
     attention[0, 0, 1:, 0] = 0.5
     attention[0, 1, 1, 3] = attention[0, 1, 2, 1] = attention[0, 1, 3, 1] = 1.0
-    distance = maps.attention_distance(attention, prefix=1, grid=(1, 3), patch_size=16)
+    distance = maps.attention_distance(attention, prefix_tokens=1, grid=(1, 3), patch_size=16)
     assert distance.tolist() == [[0.0, pytest.approx((32 + 16 + 32) / 3)]]
 
 
@@ -172,7 +172,7 @@ def test_outliers_are_flagged_where_their_norm_is_far_above_the_rest():
     tokens = torch.ones(2, 1 + 6, 4)
     tokens[:, 0] = 100  # the class token is no patch
     tokens[1, 3] = 5
-    norms, flagged = maps.outliers(tokens, prefix=1)
+    norms, flagged = maps.outliers(tokens, prefix_tokens=1)
     assert norms[1].tolist() == [2, 2, 10, 2, 2, 2]
     assert flagged.nonzero().tolist() == [[1, 2]]
     assert maps.leave_out(norms, flagged)[1].tolist() == [2, 2, 0, 2, 2, 2]

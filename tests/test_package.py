@@ -1,16 +1,27 @@
+import ast
 import configparser
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
+from email.parser import Parser
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import httpx2 as httpx
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from serving import app_process
 
-from vit.deploy import FOR_DEVELOPERS
+import vit.finetune
+from vit.__main__ import main
+from vit.spaces.deploy import FOR_DEVELOPERS
 
 ROOT = Path(__file__).resolve().parents[1]
+# Who has asked for it is told in a sentence; ZeroGPU brings its own.
+ON_DEMAND = {"datasets", "spaces"}
 
 
 def files(*under: str) -> list[str]:
@@ -23,7 +34,7 @@ def files(*under: str) -> list[str]:
 def wheel(tmp_path_factory) -> Path:
     """Built from a copy: building writes into the folder it builds from."""
     folder = tmp_path_factory.mktemp("package")
-    for name in files("vit", "pyproject.toml", "requirements.txt", "README.md", "LICENSE"):
+    for name in files("vit", "examples", "pyproject.toml", "README.md", "LICENSE"):
         (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / "source" / name)
     tools = folder / "source" / "vit" / "page" / "web" / "node_modules"
@@ -55,6 +66,7 @@ def test_the_wheel_holds_what_git_tracks_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         packed = [name for name in archive.namelist() if ".dist-info/" not in name]
     needed = [name for name in files("vit") if Path(name).name not in FOR_DEVELOPERS]
+    needed += [f"vit/{name}" for name in files("examples")]
     assert sorted(packed) == sorted(needed)
 
 
@@ -84,3 +96,75 @@ def test_the_command_passes_its_exit_code(installed, tmp_path):
 def test_the_command_goes_by_its_own_name(installed, tmp_path):
     done = run_vit(installed, tmp_path)
     assert done.returncode == 2 and done.stderr.startswith("usage: vit [-h] COMMAND")
+
+
+def test_the_command_serves_the_page_far_from_the_checkout(installed, tmp_path):
+    environment = {"PYTHONPATH": str(installed), "HF_HUB_OFFLINE": "1"}
+    with app_process(folder=tmp_path, command=[installed / "bin" / "vit", "app"], **environment) as (url, _):
+        components = httpx.get(f"{url}/config").json()["components"]
+    shown = [example["name"] for each in components for example in each["props"].get("props", {}).get("examples", [])]
+    assert sorted(shown) == sorted(Path(name).stem for name in files("examples") if name.endswith(".jpg"))
+
+
+@pytest.fixture(scope="module")
+def requirements(wheel) -> dict[str, dict[str, Requirement]]:
+    """What the wheel needs, by the extra that needs it ("" for all), and by name."""
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        lines = Parser().parsestr(archive.read(name).decode()).get_all("Requires-Dist")
+    found: dict[str, dict[str, Requirement]] = {"": {}, "page": {}, "finetune": {}}
+    for requirement in map(Requirement, lines):
+        marker = requirement.marker
+        extra = next(extra for extra in found if marker is None or marker.evaluate({"extra": extra}))
+        found[extra][canonicalize_name(requirement.name)] = requirement
+    return found
+
+
+def test_what_is_imported_is_required(requirements):
+    distributions = packages_distributions()
+    for file in files("vit/*.py"):
+        extra = Path(file).parts[1] if Path(file).parts[1] in requirements else ""
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        names = [name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names]
+        names += [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]
+        packages = {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names) - ON_DEMAND
+        for package in packages:
+            possible = {canonicalize_name(name) for name in distributions[package]}
+            assert possible & {*requirements[""], *requirements[extra]}, f"{file} imports {package}"
+
+
+def test_the_pins_of_the_space_lie_in_the_ranges(requirements):
+    pins = [Requirement(line) for line in (ROOT / "requirements.txt").read_text().splitlines()]
+    every = {name: requirement for part in requirements.values() for name, requirement in part.items()}
+    assert {name for part in requirements.values() for name in part} >= {canonicalize_name(pin.name) for pin in pins}
+    for pin in pins:
+        [specifier] = pin.specifier
+        assert specifier.operator == "==" and specifier.version in every[canonicalize_name(pin.name)].specifier
+
+
+@pytest.mark.parametrize(
+    "package, command, sentence",
+    [
+        ("gradio", ["app"], "The page needs more packages: run pip install 'vit-explorer[page]'."),
+        (
+            "accelerate",
+            ["finetune", "photos", "--out", "model"],
+            "Fine-tuning needs more packages: run pip install 'vit-explorer[finetune]'.",
+        ),
+        (
+            "accelerate",
+            ["evaluate", "photos"],
+            "Fine-tuning needs more packages: run pip install 'vit-explorer[finetune]'.",
+        ),
+    ],
+)
+def test_a_missing_extra_is_named(monkeypatch, capsys, package, command, sentence):
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(command) == 1
+    assert capsys.readouterr().err == f"vit: {sentence}\n"
+
+
+def test_a_missing_extra_is_named_in_python(monkeypatch):
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(ImportError, match=r"run pip install 'vit-explorer\[finetune\]'"):
+        _ = vit.finetune.finetune

@@ -11,7 +11,7 @@ from huggingface_hub import constants
 
 import vit
 from vit.__main__ import main
-from vit.hub_upload import upload
+from vit.hub.upload import upload
 
 REPO = "someone/my-vit"
 MODEL = "model.safetensors"
@@ -66,13 +66,13 @@ def test_weights_go_to_the_storage(hub, folder):
     assert sum(map(len, hub.pieces.popitem()[1])) == (folder / MODEL).stat().st_size
 
 
-def test_unfinished_is_left_out(hub, folder):
+def test_a_subfolder_can_be_left_out(hub, folder):
     (folder / "unfinished" / "deep").mkdir(parents=True)
     (folder / "unfinished" / "state.bin").write_bytes(b"half")
     (folder / "unfinished" / "deep" / "log.json").write_bytes(b"{}")
     (folder / "finished").mkdir()
     (folder / "finished" / "log.json").write_bytes(b"{}")
-    upload(folder, REPO, token=TOKEN)
+    upload(folder, REPO, token=TOKEN, leave_out="unfinished")
     assert set(hub.files(REPO)) == {".gitattributes", "config.json", MODEL, "finished/log.json"}
 
 
@@ -203,7 +203,7 @@ def test_folder_that_is_not_there(hub, tmp_path):
 def test_folder_with_nothing_finished(hub, tmp_path):
     (tmp_path / "run" / "unfinished").mkdir(parents=True)
     (tmp_path / "run" / "unfinished" / "state.bin").write_bytes(b"half")
-    assert refusal(tmp_path / "run", REPO, token=TOKEN) == (
+    assert refusal(tmp_path / "run", REPO, token=TOKEN, leave_out="unfinished") == (
         f"The folder {str(tmp_path / 'run')!r} holds nothing to upload: save a model there first."
     )
     assert not hub.requests
@@ -211,7 +211,7 @@ def test_folder_with_nothing_finished(hub, tmp_path):
 
 def test_a_fine_tuned_model_is_pushed_and_loads_from_the_hub(hub, tiny_base, discs, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HF_TOKEN", TOKEN)
-    command = ["finetune", str(discs), "--base", str(tiny_base), "--out", str(tmp_path / "out"), "--epochs", "1"]
+    command = ["finetune", str(discs), "--base", str(tiny_base), "--out", str(tmp_path / "out")]
     assert main([*command, "--workers", "0", "--push-to-hub", REPO]) == 0
     assert f"Uploaded to {hub.url}/{REPO}" in capsys.readouterr().out
     assert torch.equal(weights(vit.load(REPO)), weights(vit.load(tmp_path / "out")))
@@ -222,7 +222,7 @@ def test_a_fine_tuned_model_is_pushed_and_loads_from_the_hub(hub, tiny_base, dis
 
 def test_a_push_that_fails_loses_nothing(hub, tiny_base, discs, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_another")
-    command = ["finetune", str(discs), "--base", str(tiny_base), "--out", str(tmp_path / "out"), "--epochs", "1"]
+    command = ["finetune", str(discs), "--base", str(tiny_base), "--out", str(tmp_path / "out")]
     assert main([*command, "--workers", "0", "--push-to-hub", REPO]) == 1
     error = capsys.readouterr().err
     assert "The Hub does not accept the token" in error and f"hf upload {REPO} {tmp_path / 'out'}" in error

@@ -13,8 +13,8 @@ from hub_server import HubServer
 from huggingface_hub import constants
 from serving import ROOT
 
+from vit.explain.methods import METHODS
 from vit.finetune.command import BASE
-from vit.methods import METHODS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DEIT = "facebook/deit-tiny-patch16-224"

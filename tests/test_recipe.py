@@ -57,7 +57,7 @@ def test_small_images_come_first():
 
 def test_the_last_epochs_are_plain():
     recipe = Recipe(epochs=3, plain_epochs=1, mixup=0.2, rand_augment=7)
-    assert [(each.mixup, each.rand_augment) for each in map(recipe.at, range(3))] == [(0.2, 7), (0.2, 7), (0, 0)]
+    assert [(each.mixup, each.rand_augment) for each in map(recipe.in_epoch, range(3))] == [(0.2, 7), (0.2, 7), (0, 0)]
 
 
 def test_an_augmented_photo_has_the_size_and_the_range_of_a_view(photos):

@@ -9,18 +9,16 @@ from peers import LABELS, VIT_PROCESSOR, from_transformers, vit_config
 from torch import nn
 
 import vit
+from benchmarks.material import in_timm
+from vit.photos.files import open_photo
 
 CAT = SKIMAGE / "chelsea.png"
 
 
 @pytest.fixture(scope="module")
-def timms(shared, real):
+def timms(real):
     """timm's own model with the weights of `real`, its softmax in reach."""
-    import timm
-    from safetensors.torch import load_file
-
-    model = timm.create_model("vit_tiny_patch16_224").eval()
-    model.load_state_dict(load_file(shared / "weights" / "vit_tiny_patch16_224.safetensors"))
+    model = in_timm(real.model)
     for block in model.blocks:
         block.attn.fused_attn = False
     return model
@@ -37,29 +35,41 @@ def explanation(real):
 
 
 @pytest.fixture(scope="module")
-def weighted(timms, image):
-    """Gradient × attention of the tabby's logit in each layer, by captum (L, H, T, T)."""
+def label(explanation) -> int:
+    return explanation.class_index(None)
+
+
+def patches(tokens, timms):
+    """Those of a row of tokens, as they lie on the photo (…, R, C)."""
+    return tokens[..., timms.num_prefix_tokens :].unflatten(-1, (14, 14))
+
+
+@pytest.fixture(scope="module")
+def weighted(timms, image, label):
+    """Gradient × attention of the likeliest class's logit in each layer, by captum (L, H, T, T)."""
     layers = [block.attn.attn_drop for block in timms.blocks]
     return torch.cat(
-        [captum.attr.LayerGradientXActivation(timms, layer).attribute(image, target=281) for layer in layers]
+        [captum.attr.LayerGradientXActivation(timms, layer).attribute(image, target=label) for layer in layers]
     )
 
 
-def test_gradient_times_attention_is_captums_on_timms_model(explanation, weighted):
-    expected = weighted.clamp(min=0).mean(dim=1)[:, 0, 1:].unflatten(1, (14, 14))
-    found = explanation.gradient_attention("tabby")
+def test_gradient_times_attention_is_captums_on_timms_model(explanation, label, weighted, timms):
+    expected = patches(weighted.clamp(min=0).mean(dim=1)[:, 0], timms)
+    found = explanation.gradient_attention(label)
     assert expected.max() > 1e-3
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
-def test_relevance_is_chefers_rule_on_captums_gradients(explanation, weighted):
-    R = torch.eye(197)
+def test_relevance_is_chefers_rule_on_captums_gradients(explanation, label, weighted, timms):
+    R = torch.eye(weighted.shape[-1])
     for layer in weighted.clamp(min=0).mean(dim=1):
         R = R + torch.matmul(layer, R)
-    torch.testing.assert_close(explanation.relevance(281), R[0, 1:].unflatten(0, (14, 14)), rtol=0, atol=1e-5)
+    torch.testing.assert_close(explanation.relevance(label), patches(R[0], timms), rtol=0, atol=1e-5)
 
 
-def test_grad_cam_is_captums_on_timms_model(timms, image, explanation):
+def test_grad_cam_is_captums_on_timms_model(timms, image, explanation, label):
+    first = timms.num_prefix_tokens
+
     class ChannelsFirst(nn.Module):
         """timm's model with the patches that enter its last block laid out as a CNN's feature map."""
 
@@ -70,24 +80,22 @@ def test_grad_cam_is_captums_on_timms_model(timms, image, explanation):
         def forward(self, images):
             z = timms._pos_embed(timms.patch_embed(images))
             z = timms.blocks[:-1](z)
-            patches = self.features(z[:, 1:].transpose(1, 2).unflatten(2, (14, 14)))  # B, D, R, C
-            z = torch.cat([z[:, :1], patches.flatten(2).transpose(1, 2)], dim=1)
+            patches = self.features(z[:, first:].transpose(1, 2).unflatten(2, (14, 14)))  # B, D, R, C
+            z = torch.cat([z[:, :first], patches.flatten(2).transpose(1, 2)], dim=1)
             return timms.forward_head(timms.norm(timms.blocks[-1](z)))
 
     model = ChannelsFirst()
-    cam = captum.attr.LayerGradCam(model, model.features).attribute(image, target=281, relu_attributions=True)
+    cam = captum.attr.LayerGradCam(model, model.features).attribute(image, target=label, relu_attributions=True)
     # captum sums over the channels where the paper, and we, do so too; the scale is the same.
     assert cam.max() > 1e-3
-    torch.testing.assert_close(explanation.grad_cam("tabby"), cam[0, 0].detach(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(explanation.grad_cam(label), cam[0, 0].detach(), rtol=1e-4, atol=1e-5)
 
 
 def test_rollout_is_the_product_of_transformers_attentions(tmp_path):
     peer = from_transformers(vit_config(**LABELS), "ViTForImageClassification", VIT_PROCESSOR)
     ours = vit.load(peer.save(tmp_path))
     _, attentions = peer.answer(
-        transformers.AutoImageProcessor.from_pretrained(tmp_path)(vit.images.open_photo(CAT), return_tensors="pt")[
-            "pixel_values"
-        ]
+        transformers.AutoImageProcessor.from_pretrained(tmp_path)(open_photo(CAT), return_tensors="pt")["pixel_values"]
     )
     layers = [(attention[0].mean(0) + torch.eye(17)) / 2 for attention in attentions]
     expected = torch.linalg.multi_dot(layers[::-1])[0, 1:].unflatten(0, (4, 4))

@@ -10,7 +10,6 @@ import pytest
 import torch
 from PIL import Image
 
-from vit import drawing
 from vit.finetune import report
 from vit.finetune.data import Photos
 from vit.finetune.evaluation import Evaluation
@@ -19,8 +18,8 @@ from vit.finetune.evaluation import Evaluation
 @pytest.fixture
 def figures(monkeypatch):
     """The figures that are rendered, in order."""
-    seen, render = [], drawing._render
-    monkeypatch.setattr(drawing, "_render", lambda figure: (seen.append(figure), render(figure))[1])
+    seen, render = [], report.render
+    monkeypatch.setattr(report, "render", lambda figure: (seen.append(figure), render(figure))[1])
     return seen
 
 
@@ -145,10 +144,11 @@ def test_the_mistakes_have_their_photos_whole_and_their_words(figures, pictures)
     report.most_wrong(evaluation, pictures)
     shown = [(np.asarray(axes.images[0].get_array()), axes.get_xlabel()) for axes in figures[0].axes]
     sure = [np.exp(x) / (np.exp(x) + 1) for x in (3, 2 + 1 / 3, 2)]  # the last photo is the surest mistake
+    files = [pictures.files[index].name for index in (3, 1, 0)]
     assert [words for _, words in shown] == [
-        f"b →\na {sure[0]:.0%}",
-        f"a →\nb {sure[1]:.0%}",
-        f"a →\nb {sure[2]:.0%}",
+        f"b →\na {sure[0]:.0%}\n{files[0]}",
+        f"a →\nb {sure[1]:.0%}\n{files[1]}",
+        f"a →\nb {sure[2]:.0%}\n{files[2]}",
     ]
     strip, tall, wide = (
         (square == colour).all(axis=2) for (square, _), colour in zip(shown, ([0] * 3, (0, 128, 0), (255, 0, 0)))
@@ -175,7 +175,21 @@ def test_the_words_of_mistakes_are_not_cut_off_and_do_not_overlap(figures, pictu
     for index, box in enumerate(boxes):
         assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= picture.width and box.y1 <= picture.height
         assert not any(box.overlaps(other) for other in boxes[:index])
-    assert all(axes.get_xlabel().endswith("%") for axes in figures[0].axes)
+    assert all(axes.get_xlabel().splitlines()[1].endswith("%") for axes in figures[0].axes)
+
+
+def test_labels_to_check_are_the_mistakes_whose_class_is_least_likely_first(figures, pictures):
+    """The last photo's class has the least of the three; a class that is the answer is not doubted."""
+    evaluation = evaluation_of([1, 1, 1, 0], [0, 0, 1, 1], ["a", "b"])
+    report.doubts(evaluation, pictures)
+    own = [1 / (np.exp(x) + 1) for x in (3, 2 + 1 / 3, 2)]
+    names = [pictures.files[index].name for index in (3, 1, 0)]
+    assert [axes.get_xlabel() for axes in figures[0].axes] == [
+        f"b {own[0]:.0%}?\nrather a\n{names[0]}",
+        f"a {own[1]:.0%}?\nrather b\n{names[1]}",
+        f"a {own[2]:.0%}?\nrather b\n{names[2]}",
+    ]
+    assert report.doubts(evaluation_of([0, 0, 1, 1], [0, 0, 1, 1], ["a", "b"]), pictures) is None
 
 
 def test_without_mistakes_there_is_no_picture_of_them(pictures):
@@ -190,8 +204,12 @@ def test_all_files_are_written_and_read_back(tmp_path, pictures):
     assert sorted(path.name for path in folder.iterdir()) == names
     assert json.loads((folder / "history.json").read_text(encoding="utf-8")) == history
     text = (folder / "evaluation.json").read_text(encoding="utf-8")
-    assert '"confusion": [[1, 1], [0, 2]]' in text.splitlines()  # not a line for each number
-    assert json.loads(text) == wrong.to_dict() and "crème brûlée" in text
+    assert '"confusion": [[1, 1], [0, 2]],' in text.splitlines()  # not a line for each number
+    content = json.loads(text)
+    files = ["/".join(file.parts[-2:]) for file in pictures.files]
+    answers = [wrong.labels[answer] for answer in (1, 0, 1, 1)]
+    assert [(row["file"], row["answer"]) for row in content.pop("photos")] == list(zip(files, answers))
+    assert content == wrong.to_dict() and "crème brûlée" in text
     for name, picture in (
         ("curves", report.curves(history)),
         ("confusion", report.confusion(wrong)),

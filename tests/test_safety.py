@@ -14,9 +14,10 @@ from gradio_client.exceptions import AppError
 from playwright.sync_api import expect
 from serving import ROOT, app_process
 
-import app
 import vit
-from vit.page import Models, build, launch_options, layout
+from vit.app import WAITING
+from vit.page import Models, build, launch_options, wiring
+from vit.photos.examples import example_photos
 
 CAT = SKIMAGE / "chelsea.png"
 META = {"_type": "gradio.FileData"}
@@ -79,7 +80,7 @@ def upload(address, path=CAT):
 @pytest.mark.parametrize("model", ["someone/else", "/etc", "../foodvision", "vit/pretrained/foodvision-mini", ""])
 def test_visitors_cannot_load_other_models(address, model):
     client = Client(address, verbose=False)
-    for endpoint in ("/predict", "/explain"):
+    for endpoint in ("/predict", "/familiarity", "/explain"):
         with pytest.raises(AppError) as refused:
             client.predict(handle_file(str(CAT)), model, api_name=endpoint)
         assert "list" in str(refused.value) and str(ROOT) not in str(refused.value)
@@ -92,7 +93,7 @@ def test_nor_by_the_functions_of_the_browser(address, tiny_base):
             said = call(address, number, data)
             assert f'"data":["{tiny_base}"' not in said and "confidences" not in said
             if "safetensors" in said:  # a photo is explained, by the page's own model
-                assert '"model":"foodvision-101"' in said and "steak" not in said
+                assert '"model":"everyday"' in said and "steak" not in said
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_visitors_cannot_read_files(address, path):
         assert b"root:" not in answer.content and b"import" not in answer.content
     photo = {"path": path, "meta": META}
     for number, inputs in functions(address).items():
-        said = call(address, number, [photo, "foodvision-101", photo][:inputs])
+        said = call(address, number, [photo, "everyday", photo][:inputs])
         assert "explanation.safetensors" not in said and "confidences" not in said
 
 
@@ -125,7 +126,7 @@ def test_visitors_cannot_make_it_fetch(address, web):
         photo = {"path": target, "url": target, "meta": META}
         for number, inputs in functions(address).items():
             call(address, number, [photo, photo, photo][:inputs])
-            said = call(address, number, [photo, "foodvision-101", {"explanation": photo}][:inputs])
+            said = call(address, number, [photo, "everyday", {"explanation": photo}][:inputs])
             assert "explanation.safetensors" not in said
     with pytest.raises(AppError, match="Photos are not fetched from an address: save the photo, and send the file"):
         Client(address, verbose=False).predict({"path": f"{url}/photo.png", "meta": META}, api_name="/predict")
@@ -175,7 +176,11 @@ def test_an_unforeseen_error_says_nothing_of_the_server(monkeypatch):
 
 
 def test_nothing_but_two_endpoints_is_told(address):
-    assert set(httpx.get(f"{address}/gradio_api/info").json()["named_endpoints"]) == {"/predict", "/explain"}
+    assert set(httpx.get(f"{address}/gradio_api/info").json()["named_endpoints"]) == {
+        "/predict",
+        "/familiarity",
+        "/explain",
+    }
     client = Client(address, verbose=False)
     for name in ("ask_patch", "save_arrays", "choose", "follow_link", "pick", "lambda"):
         with pytest.raises(ValueError, match="Cannot find a function"):
@@ -189,8 +194,8 @@ def test_a_large_file_is_refused(address):
 
 def test_what_visitors_sent_is_deleted(monkeypatch, tmp_path):
     """In seconds instead of minutes: 600 s between looks and an age of 3,000 s leave nothing after an hour."""
-    assert sum(layout.DELETE_CACHE) <= 3600
-    monkeypatch.setattr(layout, "DELETE_CACHE", (1, 6))
+    assert sum(wiring.DELETE_CACHE) <= 3600
+    monkeypatch.setattr(wiring, "DELETE_CACHE", (1, 6))
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
     with serving(build(Models(vit.load()))) as url:
         Client(url, verbose=False).predict(handle_file(str(CAT)), api_name="/explain")
@@ -206,12 +211,11 @@ def test_what_visitors_sent_is_deleted(monkeypatch, tmp_path):
 def busy(monkeypatch):
     """A page whose model takes its time, with room for two."""
     free = threading.Event()
-    classifier = vit.load()
+    assert WAITING <= 64 and wiring.AT_ONCE <= 8
+    monkeypatch.setattr(wiring, "AT_ONCE", 1)
+    blocks = build(Models(vit.load()), example_photos())  # which explains the photo that it opens with
     monkeypatch.setattr(vit.Classifier, "predict", lambda *arguments: free.wait(30) and [("pizza", 1.0)])
     monkeypatch.setattr(vit.Classifier, "explain", lambda *arguments: free.wait(30) and 1 / 0)
-    assert app.WAITING <= 64 and layout.AT_ONCE <= 8
-    monkeypatch.setattr(layout, "AT_ONCE", 1)
-    blocks = build(Models(classifier), app.EXAMPLES)
     _, url, _ = blocks.queue(max_size=2).launch(prevent_thread_lock=True, quiet=True, **launch_options())
     yield url.rstrip("/"), free
     free.set()
@@ -225,7 +229,7 @@ def test_the_queue_is_bounded_and_says_that_it_is_busy(busy, browser):
     photo = {"path": upload(url), "meta": META}
     answers = []
     for visitor in range(6):
-        body = {"fn_index": number, "data": [photo, "foodvision-101"], "session_hash": f"visitor-{visitor}"}
+        body = {"fn_index": number, "data": [photo, "everyday"], "session_hash": f"visitor-{visitor}"}
         answers.append(httpx.post(f"{url}/gradio_api/queue/join", json=body, timeout=20))
         time.sleep(0.3)  # until the first one runs
     refused = [answer for answer in answers if answer.status_code != 200]

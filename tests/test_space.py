@@ -14,7 +14,8 @@ from gradio_client import Client, handle_file
 from serving import ROOT, app_process
 
 import vit
-from vit import deploy, drawing
+from vit.explain import drawing
+from vit.spaces import deploy
 
 CAT = SKIMAGE / "chelsea.png"
 # As Spaces sets them; there the address is 0.0.0.0.
@@ -54,7 +55,7 @@ def laid_out(model: str, folder: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_a_space_with_the_embedded_model(python, browser, tmp_path):
-    variables = laid_out("foodvision-101", tmp_path)
+    variables = laid_out("everyday", tmp_path)
     with app_process(folder=tmp_path, python=python, **SPACE, **variables) as (url, _):
         classifier = vit.load()
         answer = Client(url, verbose=False).predict(handle_file(str(CAT)), api_name="/predict")

@@ -9,12 +9,13 @@ import torch
 import torch.nn.functional as F
 from accelerate import Accelerator
 from torch import nn
+from torch.utils.data import Dataset
 
 import vit
 from vit.finetune import training as module
-from vit.finetune.data import open_data
 from vit.finetune.recipe import Augmentation, Recipe, parameter_groups
-from vit.finetune.training import Augmented, Features, Training, _divide
+from vit.finetune.sources import open_data
+from vit.finetune.training import Augmented, Training, _divide
 
 PLAIN = Recipe(
     epochs=2, batch_size=8, mixup=0, ema=0, clip=0, label_smoothing=0, balance=0, warm_up=0, learning_rate=0.1
@@ -28,6 +29,19 @@ def table(count=24, classes=3):
     return rows, targets
 
 
+class Table(Dataset):
+    """Rows with their classes, in place of photos."""
+
+    def __init__(self, rows, targets):
+        self.rows, self.targets = rows, targets
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index], self.targets[index]
+
+
 def head_training(recipe, state=None, accumulate=1, rows_and_targets=None, head=None, **options):
     rows, targets = rows_and_targets or table()
     head = head or nn.Sequential(nn.Linear(5, 3))
@@ -37,7 +51,7 @@ def head_training(recipe, state=None, accumulate=1, rows_and_targets=None, head=
     groups = [dict(params=list(head.parameters()), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)]
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=accumulate)
     return Training(
-        head, groups, lambda epoch: Features(rows, targets), targets, 3, recipe, accelerator, **options, state=state
+        head, groups, lambda epoch: Table(rows, targets), targets, 3, recipe, accelerator, **options, state=state
     )
 
 
@@ -45,10 +59,10 @@ def test_training_is_adamw_on_the_cross_entropy_of_each_batch_once():
     """Beside a loop as short as PyTorch allows, on the batches that were drawn."""
     drawn = []
 
-    class Watched(Features):
+    class Watched(Table):
         def __getitems__(self, indexes):
             drawn.append(indexes)
-            return super().__getitems__(indexes)
+            return [self[index] for index in indexes]
 
     rows, targets = table()
     training = head_training(PLAIN)
@@ -127,6 +141,36 @@ def test_rare_classes_are_evened_out():
     assert shares[1.0] == pytest.approx([1 / 3] * 3, abs=0.01)
 
 
+def learnt(inputs, targets, balance, smoothing):
+    """The logits (n, 3) that the objective is least for, by as many numbers of their own as inputs differ."""
+    recipe = Recipe(label_smoothing=smoothing, balance=balance)
+    model = nn.Linear(inputs.shape[1], 3, bias=False)
+    objective = module.Objective(model, targets, 3, recipe)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=200, line_search_fn="strong_wolfe")
+
+    def loss():
+        optimizer.zero_grad()
+        total, _ = objective(inputs, targets)
+        total.backward()
+        return total
+
+    optimizer.step(loss)
+    return model(inputs).detach()
+
+
+def test_smoothing_leaves_rare_classes_as_likely_as_they_should_be():
+    """Where nothing can be told all classes are equally likely, evened out: spread equally, the rarest would be it."""
+    targets = torch.tensor([0] * 18 + [1] * 5 + [2])
+    found = learnt(torch.ones(24, 1), targets, balance=1.0, smoothing=0.3)[0].softmax(0)
+    torch.testing.assert_close(found, torch.full((3,), 1 / 3), atol=1e-3, rtol=0)
+
+
+def test_a_sure_photo_of_a_common_class_is_not_answered_with_a_rare_one():
+    targets = torch.tensor([0] * 90 + [1] * 9 + [2])
+    found = learnt(F.one_hot(targets, 3).float(), targets, balance=1.0, smoothing=0.1)
+    assert torch.equal(found.argmax(dim=1), targets)
+
+
 def test_mixup_mixes_within_groups_of_eight():
     training = head_training(replace(PLAIN, mixup=1.0, batch_size=16))
     images = torch.eye(16).reshape(16, 1, 4, 4)  # each has a pixel of its own
@@ -181,8 +225,8 @@ def test_a_resumed_training_ends_as_an_unbroken_one(discs, tmp_path, tiny_config
 
     monkeypatch.setattr(module, "SAVE_EVERY", -1)
     broken = training(tmp_path / "state.pt")
-    part = broken._part
-    broken._part = lambda *given: part(*given) if _count(broken) < steps else (_ for _ in ()).throw(Killed)
+    part = broken._micro_batch
+    broken._micro_batch = lambda *given: part(*given) if _count(broken) < steps else (_ for _ in ()).throw(Killed)
     with pytest.raises(Killed):
         broken.run()
     torch.manual_seed(123)
@@ -196,7 +240,7 @@ def test_a_resumed_training_ends_as_an_unbroken_one(discs, tmp_path, tiny_config
 
 
 def _count(training):
-    return training.at.epoch * training.steps + training.at.step
+    return training.progress.epoch * training.steps + training.progress.step
 
 
 def test_a_kill_while_saving_leaves_the_last_state(tmp_path, monkeypatch):
@@ -204,11 +248,11 @@ def test_a_kill_while_saving_leaves_the_last_state(tmp_path, monkeypatch):
     training._save()
     before = (tmp_path / "state.pt").read_bytes()
     monkeypatch.setattr(module.os, "replace", lambda *paths: (_ for _ in ()).throw(Killed))
-    training.at.step = 2
+    training.progress.step = 2
     with pytest.raises(Killed):
         training._save()
     assert (tmp_path / "state.pt").read_bytes() == before
-    assert head_training(PLAIN, state=tmp_path / "state.pt").at.step == 0
+    assert head_training(PLAIN, state=tmp_path / "state.pt").progress.step == 0
 
 
 @pytest.mark.parametrize(
@@ -310,6 +354,6 @@ def test_photos_left_over_are_others_in_each_epoch():
     training.steps, training.batch_size = 2, 10
     left = []
     for epoch in range(3):
-        training.at.epoch = epoch
+        training.progress.epoch = epoch
         left.append(set(range(24)) - set(chain(*training._parts())))
     assert all(len(photos) == 4 for photos in left) and left[0] != left[1] != left[2]

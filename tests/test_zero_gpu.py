@@ -17,7 +17,7 @@ def GPU(function):
     return on_gpu
 """
 PROGRAM = """
-from vit.zero_gpu import device, gpu
+from vit.spaces.zero_gpu import device, gpu
 
 def double(number):
     return 2 * number
@@ -73,7 +73,9 @@ import inspect
 import gradio
 
 import vit
-from vit.zero_gpu import device, gpu
+from vit.page.handlers import Handlers
+from vit.page.models import Models
+from vit.spaces.zero_gpu import device, gpu
 
 def double(number):
     return 2 * number
@@ -83,6 +85,8 @@ def count(number):
 
 print(gpu(double) is double, inspect.isgeneratorfunction(gpu(double)))
 print(gpu(count) is count, inspect.isgeneratorfunction(gpu(count)))
+handlers = Handlers(Models(vit.load("foodvision-mini")))
+print(inspect.isgeneratorfunction(handlers.maps_on_gpu), list(inspect.signature(gpu(handlers.predict)).parameters))
 print({parameter.device.type for parameter in vit.load("foodvision-mini").model.to(device()).parameters()})
 """
-    assert run(tmp_path, "true", program) == ["False False", "False True", "{'cuda'}"]
+    assert run(tmp_path, "true", program) == ["False False", "False True", "True ['photo', 'model']", "{'cuda'}"]

@@ -1,14 +1,13 @@
 """A Vision Transformer written from the paper, with the checkpoints people use and a view into its attention."""
 
-from .checkpoints import CheckpointError, load, save
+from .checkpoints import CheckpointError, NotAPlainViT, load, save
 from .classifier import Classifier
 from .config import ViTConfig
-from .explanation import Explanation
+from .explain.explanation import Explanation
 from .hub import HubError
-from .images import Preprocessing
 from .model import Recording, ViT
-from .photo_files import PhotoError
-from .refusals import NotAPlainViT
+from .photos.files import PhotoError
+from .photos.preprocessing import Preprocessing
 
 __all__ = [
     "CheckpointError",

@@ -9,19 +9,21 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from . import summary
+from . import app, summary
 from .checkpoints import DEFAULT, find, load
 from .classifier import Classifier
 from .config import VARIANTS, ViTConfig
+from .explain.maps import Heads
+from .explain.methods import METHODS
+from .extras import MissingPackages
 from .finetune import command as finetune
 from .hub import HubError, quiet_hub
-from .maps import Heads
 from .memory import keep_freed_memory
-from .methods import METHODS
-from .photo_files import PhotoError
+from .photos.files import PhotoError
 
 MODEL_HELP = "a folder, a file of weights, or a Hub id such as google/vit-base-patch16-224"
-SENTENCES = (HubError, ValueError)  # CheckpointError, PhotoError, CannotTell and wrong settings are ValueErrors
+# CheckpointError, PhotoError, UnsupportedError and wrong settings are ValueErrors.
+USER_ERRORS = (HubError, MissingPackages, ValueError)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     quiet_hub()
     try:
         return options.run(options)
-    except SENTENCES as error:
+    except USER_ERRORS as error:
         print(f"vit: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # whoever read our output has had enough of it
@@ -81,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_explain)
 
     finetune.add_to(commands, _add_model, _add_registers)
+    app.add_to(commands)
 
     command = commands.add_parser("deploy", help="put the app on Hugging Face Spaces", description=_deploy.__doc__)
     command.add_argument("space", metavar="USER/NAME", help="the Space; created where there is none")
@@ -181,9 +184,10 @@ def _deploy(options: argparse.Namespace) -> int:
 
     A model from your disk goes along, with its card; photos of its fine-tuning do not.
     """
-    from . import deploy, hub_upload  # the Hub's whole client is slow to import, and nothing else needs it
+    from .hub.upload import check, check_name  # the Hub's whole client is slow to import, and nothing else needs it
+    from .spaces import deploy
 
-    (hub_upload.check_name if options.dry_run else hub_upload.check)(options.space)
+    (check_name if options.dry_run else check)(options.space)
     plan = deploy.plan(options.model)
     sizes = plan.sizes()
     if options.dry_run:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from . import maps
-from .explanation import CannotTell, Explanation, Gradients
+from .explain import maps
+from .explain.explanation import Explanation, Gradients, UnsupportedError
+from .explain.what_if import Changes, kept_tokens, run
 from .familiarity import TrainingFeatures, unfamiliar
-from .images import Preprocessing
 from .model import ViT
-from .photo_files import Photo, open_photo
+from .photos.examples import example_photos
+from .photos.files import Photo, open_photo
+from .photos.preprocessing import Preprocessing
 from .registers import TestTimeRegisters, test_time_registers
 
 
@@ -48,7 +49,7 @@ class Classifier:
     def answer(self, image: Photo, top_k: int = 5) -> Answer:
         """The likeliest labels, and how familiar the photo is, from one forward pass."""
         if not self.labels:
-            raise CannotTell(
+            raise UnsupportedError(
                 f"{self.name or 'This checkpoint'} has no classifier, so it predicts nothing: "
                 "use explain to see what it looks at, or load a checkpoint with labels."
             )
@@ -67,21 +68,51 @@ class Classifier:
             recording = self.model.record(images)
             tokens = torch.cat(recording.tokens)  # L, T, D
             logits = self.model.classify(tokens)  # each layer's tokens as if they were the last's: L, classes
+        return self._explanation(images, photo.size, torch.cat(recording.attention), tokens, logits)
+
+    def what_if(self, image: Photo, changes: Changes) -> Explanation:
+        """The same with something changed. Removed patches get no look, and have no token: zeros are in its place.
+
+        In a layer that is off each token looks at itself. Maps for a class, which need gradients, are not given.
+        """
+        photo = open_photo(image)
+        images = self._batch(photo)
+        recording = run(self.model, images[0], changes)
+        config = self.model.config
+        grid = images.shape[-2] // config.patch_size, images.shape[-1] // config.patch_size
+        kept = torch.tensor(kept_tokens(self.model, grid[0] * grid[1], changes), device=images.device)
+        T = config.prefix_tokens + grid[0] * grid[1]
+        with torch.inference_mode():
+            found = torch.cat(recording.tokens)  # L, tokens that are left, D
+            logits = self.model.classify(found)
+            tokens = found.new_zeros(len(found), T, config.width).index_copy(1, kept, found)
+            attention = torch.eye(T).to(found).expand(len(found), config.heads, T, T).clone()
+            for layer, looks in zip(recording.layers, recording.attention):
+                rows = looks.new_zeros(config.heads, len(kept), T).index_copy(2, kept, looks[0])
+                attention[layer] = 0
+                attention[layer, :, kept] = rows
+        explanation = self._explanation(images, photo.size, attention, tokens, logits)
+        return replace(explanation, familiarity=None, backward=_no_gradients)
+
+    def _explanation(
+        self, images: Tensor, size: tuple[int, int], attention: Tensor, tokens: Tensor, logits: Tensor
+    ) -> Explanation:
+        """Of a photo of this size: its attention, its tokens, and each layer's logits (L, classes)."""
         config = self.model.config
         return Explanation(
-            probabilities=recording.logits[0].softmax(dim=-1) if self.labels else logits.new_empty(0),
-            attention=torch.cat(recording.attention),
+            probabilities=logits[-1].softmax(dim=-1) if self.labels else logits.new_empty(0),
+            attention=attention,
             tokens=tokens,
             lens=logits.softmax(dim=-1) if self.labels else logits.new_empty(len(tokens), 0),
             grid=(images.shape[-2] // config.patch_size, images.shape[-1] // config.patch_size),
             prefix=("class",) * config.class_token
             + ("distillation",) * config.distillation
             + tuple(f"register {number + 1}" for number in range(config.registers)),
-            reads=_reads(self.model, recording.tokens[-1].shape[1]),
-            box=self.preprocessing.box(photo.size),
+            reads=self.model.reads(tokens.shape[1]),
+            box=self.preprocessing.box(size),
             labels=self.labels,
             patch_size=config.patch_size,
-            familiarity=self._familiarity(recording.tokens[-1]),
+            familiarity=self._familiarity(tokens[-1:]),
             backward=lru_cache(maxsize=4)(partial(self._backward, images)),
         )
 
@@ -139,28 +170,14 @@ class Classifier:
         count = len(recording.attention)
         return Gradients(torch.cat(gradients[:count]), torch.cat(gradients[count:]))
 
-    def _batch(self, image: Photo) -> Tensor:
+    def image(self, photo: Photo) -> Tensor:
+        """What the model sees of a photo (3, height, width), normalised, where the model is."""
         weight = self.model.patch_embedding.projection.weight
-        return self.preprocessing(image)[None].to(weight.device, weight.dtype)  # 1, 3, height, width
+        return self.preprocessing(photo).to(weight.device, weight.dtype)
+
+    def _batch(self, photo: Photo) -> Tensor:
+        return self.image(photo)[None]  # 1, 3, height, width
 
 
-def example_photos() -> list[Path]:
-    """The photos that come with the project."""
-    photos = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.jpg"))
-    if not photos:
-        raise ValueError("The example photos are not here: give a handful of photos to find the sinks with.")
-    return photos
-
-
-def _reads(model: ViT, tokens: int) -> Tensor:
-    """How the head's look at the last layer is shared among the tokens (T,)."""
-    config, weight = model.config, model.patch_embedding.projection.weight
-    patches = torch.zeros(tokens, dtype=weight.dtype, device=weight.device)
-    patches[config.prefix_tokens :] = 1 / (tokens - config.prefix_tokens)
-    placed = torch.zeros_like(patches)
-    placed[0] = 1
-    if config.distillation_head:
-        placed[:2] = 0.5
-    if config.pool == "class + mean":
-        return (placed + patches) / 2
-    return placed if config.pool == "class" else patches
+def _no_gradients(index: int) -> Gradients:
+    raise UnsupportedError("Of a changed pass there are no maps for a class: use class_attention or rollout.")

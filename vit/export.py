@@ -14,13 +14,13 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from . import drawing, maps
 from .classifier import Classifier
-from .explanation import CannotTell, Explanation
-from .faithfulness import deletion, insertion, random_map
-from .maps import Heads
-from .methods import METHODS, Method, Settings
-from .photo_files import Photo, open_photo
+from .explain import drawing, maps
+from .explain.explanation import Explanation, UnsupportedError
+from .explain.faithfulness import deletion, insertion, random_map
+from .explain.maps import Heads
+from .explain.methods import METHODS, Method, Settings
+from .photos.files import Photo, open_photo
 
 # What is written, and what to say of it: each where the checkpoint can give it.
 SOURCES = {
@@ -133,7 +133,7 @@ def every_array(explanation: Explanation, options: Options) -> tuple[dict[str, T
     for name, make in makers.items():
         try:
             arrays[name] = make()
-        except CannotTell as error:
+        except UnsupportedError as error:
             left_out[name] = str(error)
     return arrays, left_out
 

@@ -70,7 +70,7 @@ class MLPBlock(nn.Module):
 
     def __init__(self, config: ViTConfig, layer: int):
         super().__init__()
-        neurons = [neuron for at, neuron in config.register_neurons if at == layer]
+        neurons = [neuron for place, neuron in config.register_neurons if place == layer]
         self.fc1 = nn.Linear(config.width, config.mlp_width)
         self.to_registers = RegisterNeurons(config, neurons) if neurons else nn.Identity()
         self.fc2 = nn.Linear(config.mlp_width, config.width)
@@ -86,13 +86,13 @@ class RegisterNeurons(nn.Module):
 
     def __init__(self, config: ViTConfig, neurons: list[int]):
         super().__init__()
-        self.placed, self.prefix, self.neurons = config.placed_tokens, config.prefix_tokens, neurons
+        self.placed_tokens, self.prefix_tokens, self.neurons = config.placed_tokens, config.prefix_tokens, neurons
 
     def forward(self, activation: Tensor) -> Tensor:
         activation = activation.clone()  # B, T, MLP width
-        largest = activation[:, self.prefix :, self.neurons].amax(dim=1, keepdim=True)
-        activation[:, self.prefix :, self.neurons] = 0
-        activation[:, self.placed : self.prefix, self.neurons] = largest
+        largest = activation[:, self.prefix_tokens :, self.neurons].amax(dim=1, keepdim=True)
+        activation[:, self.prefix_tokens :, self.neurons] = 0
+        activation[:, self.placed_tokens : self.prefix_tokens, self.neurons] = largest
         return activation
 
 
@@ -233,17 +233,19 @@ class ViT(nn.Module):
         "mean": the norm of the patches' mean (timm). "mean of norm": the mean of their norms (big_vision).
         "class + mean": both, side by side, normed first (DINOv2's linear classifier).
         """
-        first = self.config.prefix_tokens
+        if self.config.pool in ("class", "mean"):
+            return self.norm(self._select(z))
+        return self._select(self.norm(z))
+
+    def _select(self, z: Tensor) -> Tensor:
+        """The class token, the mean of the patches, or both side by side (B, D or 2 D)."""
         match self.config.pool:
-            case "mean":
-                return self.norm(z[:, first:].mean(dim=1))
-            case "mean of norm":
-                return self.norm(z[:, first:]).mean(dim=1)
+            case "class":
+                return z[:, 0]
             case "class + mean":
-                z = self.norm(z)
-                return torch.cat([z[:, 0], z[:, first:].mean(dim=1)], dim=1)
+                return torch.cat([z[:, 0], z[:, self.config.prefix_tokens :].mean(dim=1)], dim=1)
             case _:
-                return self.norm(z[:, 0])
+                return z[:, self.config.prefix_tokens :].mean(dim=1)
 
     def classify(self, z: Tensor) -> Tensor:
         """The logits for a layer's tokens (B, T, D). DeiT's two heads are averaged."""
@@ -251,6 +253,12 @@ class ViT(nn.Module):
         if self.distillation_head is not None:
             logits = (logits + self.distillation_head(self.norm(z[:, 1]))) / 2
         return logits
+
+    def reads(self, tokens: int) -> Tensor:
+        """How the head's look at so many tokens of the last layer is shared among them (T,)."""
+        each = torch.eye(tokens).to(self.position_embedding)  # every token as one of T numbers
+        shares = self._select(each[None]).view(-1, tokens).mean(dim=0)
+        return shares if self.distillation_head is None else (shares + each[1]) / 2
 
     def check_images(self, images: Tensor) -> None:
         if images.ndim != 4:

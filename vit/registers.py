@@ -33,14 +33,14 @@ def find_sinks(model: ViT, images: Tensor) -> Tensor:
     return is_sink(model.record(images, layers=()).tokens, model.config.prefix_tokens)
 
 
-def is_sink(tokens: Iterable[Tensor], prefix: int) -> Tensor:
+def is_sink(tokens: Iterable[Tensor], prefix_tokens: int) -> Tensor:
     """Of the tokens after each layer (each B, T, D), which patches are sinks after any of them (B, N)."""
-    return torch.stack([norm_ratios(z, prefix) > SINK for z in tokens]).any(dim=0)
+    return torch.stack([norm_ratios(z, prefix_tokens) > SINK for z in tokens]).any(dim=0)
 
 
-def norm_ratios(tokens: Tensor, prefix: int) -> Tensor:
+def norm_ratios(tokens: Tensor, prefix_tokens: int) -> Tensor:
     """The norm of each patch's token (B, T, D) as a multiple of its photo's median (B, N)."""
-    norms = tokens[:, prefix:].norm(dim=-1)
+    norms = tokens[:, prefix_tokens:].norm(dim=-1)
     return norms / norms.median(dim=1, keepdim=True).values
 
 
@@ -116,14 +116,14 @@ def _by_pull(model: ViT, images: Tensor, tokens: tuple[Tensor, ...], sinks: Tens
 
     Asked are the layers up to the one after which most sinks are there.
     """
-    prefix = model.config.prefix_tokens
-    there = [((norm_ratios(z, prefix) > SINK) & sinks).sum().item() for z in tokens]
+    prefix_tokens = model.config.prefix_tokens
+    there = [((norm_ratios(z, prefix_tokens) > SINK) & sinks).sum().item() for z in tokens]
     onset = next(layer for layer, count in enumerate(there) if 2 * count >= max(there))
     pulls: list[tuple[float, tuple[int, int]]] = []
     for layer, z in enumerate([model.embed(images), *tokens[:onset]]):
         block = cast(TransformerEncoderBlock, model.blocks[layer])
         z = z + block.attention_scale(block.attention(block.attention_norm(z))[0])  # Eq. 2
-        activation = F.gelu(block.mlp.fc1(block.mlp_norm(z)))[:, prefix:]  # B, N, MLP width
+        activation = F.gelu(block.mlp.fc1(block.mlp_norm(z)))[:, prefix_tokens:]  # B, N, MLP width
         written = block.mlp_scale(block.mlp.fc2.weight.T).norm(dim=1)  # MLP width
         pull = (activation[sinks].mean(dim=0) - activation[~sinks].mean(dim=0)) * written
         best = pull.topk(min(MOST_NEURONS, len(pull)))
@@ -173,7 +173,7 @@ def place_registers(model: ViT, batches: Iterable[Tensor], count: int) -> Placed
         content += model.patch_embedding(images).sum(dim=0).cpu()
         photos += len(images)
     often = sinks.argsort(descending=True, stable=True)[:count]
-    places = [int(place) for place in often if 2 * sinks[place] >= max(1, photos)]
+    places = sorted(int(place) for place in often if 2 * sinks[place] >= max(1, photos))  # one order for any model
 
     given = ViT(replace(config, registers=count)).to(model.position_embedding.device)
     assert given.register_tokens is not None
@@ -191,6 +191,6 @@ def place_registers(model: ViT, batches: Iterable[Tensor], count: int) -> Placed
     return Placed(given.train(model.training), len(places))
 
 
-def sink_penalty(tokens: Iterable[Tensor], prefix: int, margin: float = 1.5) -> Tensor:
+def sink_penalty(tokens: Iterable[Tensor], prefix_tokens: int, margin: float = 1.5) -> Tensor:
     """How far patches (B, T, D after each layer) exceed `margin` times the median norm: the mean of the squares."""
-    return torch.stack([F.relu(norm_ratios(z.float(), prefix) - margin).square().mean() for z in tokens]).mean()
+    return torch.stack([F.relu(norm_ratios(z.float(), prefix_tokens) - margin).square().mean() for z in tokens]).mean()

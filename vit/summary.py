@@ -14,7 +14,7 @@ from .model import ViT
 
 
 @dataclass(frozen=True)
-class Row:
+class LayerRow:
     layer: str
     kind: str
     shape_in: tuple[int, ...] | None  # None for a parameter: nothing goes in
@@ -23,7 +23,7 @@ class Row:
     part: bool = False  # of the row above, which counts its parameters already
 
 
-def rows(config: ViTConfig, batch: int = 1) -> list[Row]:
+def rows(config: ViTConfig, batch: int = 1) -> list[LayerRow]:
     """One row for each parameter of the model itself, each layer, and each part of an encoder block."""
     with torch.device("meta"):  # shapes without numbers: the largest model costs nothing
         model = ViT(config).eval()
@@ -40,12 +40,12 @@ def rows(config: ViTConfig, batch: int = 1) -> list[Row]:
     model(images)
 
     table = [
-        Row(name, "Parameter", None, tuple(parameter.shape), parameter.numel())
+        LayerRow(name, "Parameter", None, tuple(parameter.shape), parameter.numel())
         for name, parameter in model.named_parameters(recurse=False)
     ]
     for name, module in named.items():
         count = sum(parameter.numel() for parameter in module.parameters())
-        table.append(Row(name, type(module).__name__, *shapes[name], count, part=name.count(".") > 1))
+        table.append(LayerRow(name, type(module).__name__, *shapes[name], count, part=name.count(".") > 1))
     return table
 
 

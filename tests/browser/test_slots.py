@@ -1,5 +1,6 @@
 """Explorers beside each other, and under a path of a larger app: each has a state and answers of its own."""
 
+import re
 import socket
 import threading
 import time
@@ -15,15 +16,22 @@ from fastapi import FastAPI
 from gradio.processing_utils import save_file_to_cache
 from playwright.sync_api import expect
 
-import app
 import vit
-from vit import drawing
-from vit.page import Models, build, launch_options, work
+from vit.explain import drawing
+from vit.page import Models, build, launch_options
 from vit.page.explorer import Explorer
-from vit.page.questions import answer_questions
+from vit.page.handlers import Handlers
+from vit.page.photo import PhotoBox
+from vit.page.scripts import SCRIPTS, VERSION, WEB, read
+from vit.page.wiring import answer_questions
+from vit.photos.examples import example_photos
 
-EXAMPLES = {photo.stem: photo for photo in app.EXAMPLES}
+EXAMPLES = {photo.stem: photo for photo in example_photos()}
 PATH = "/some/path"
+FETCHED = """performance.getEntriesByType("resource").filter(({ name }) => name.includes("/web/"))
+  .map(({ name, responseStatus }) => [name, responseStatus])"""
+EXPORTED = """(url) => import(url).then(({ default: page }) =>
+  Object.fromEntries(Object.entries(page).map(([name, exported]) => [name, Object.keys(exported)])))"""
 SHOWN = {"a": "pizza", "b": "sushi"}
 
 
@@ -40,27 +48,20 @@ class Beside(Visitor):
     def part(self, name):
         return self.root.locator(f'[data-part="{name}"]')
 
-    def check(self, name, on=True):
-        self.root.locator(f'[data-view="{name}"]').set_checked(on)
-
-    def slide(self, name, value):
-        field = self.part("layer") if name == "layer" else self.root.locator(f'[data-view="{name}"]')
-        field.fill(str(value))
-
 
 @pytest.fixture(scope="module")
 def pair(browser):
     classifier = vit.load()
-    models = Models(classifier)
+    handlers = Handlers(Models(classifier), example_photos())
     with gr.Blocks() as blocks, gr.Row():
         for slot, name in SHOWN.items():
             with gr.Column():
                 explorer = Explorer(slot)
-            answer_questions(explorer, models)
+            answer_questions(explorer, handlers)
 
             def show(explorer=explorer, name=name):
                 photo = save_file_to_cache(EXAMPLES[name], explorer.GRADIO_CACHE)
-                return work.attention(classifier, photo, name, explorer.keep)[1]
+                return handlers.open(photo, classifier.name)
 
             blocks.load(show, None, explorer)
     with serving(blocks) as url:
@@ -76,7 +77,7 @@ def pair(browser):
 
 def test_each_shows_its_own_photo_and_follows_its_own_words(pair):
     a, b = pair
-    assert "layer 11, head 1" in a.text("title") and "layer 5, mean of the heads" in b.text("title")
+    assert "layer 12, head 2" in a.text("title") and "layer 6" in b.text("title")
     assert close(a.patches(), drawing.heat(a.explanation.class_attention(1)[11]))
     assert close(b.patches(), drawing.heat(b.explanation.class_attention()[5]))
 
@@ -105,23 +106,26 @@ def test_the_keyboard_moves_the_one_that_has_the_focus(pair):
     title = a.text("title")
     b.choose("map", "class_attention")
     b.slide("layer", 5)
-    b.part("photo").focus()
+    b.part("stage").focus()
     b.page.keyboard.press("ArrowRight")
-    assert "layer 6" in b.text("title") and a.text("title") == title
+    assert "layer 7" in b.text("title") and a.text("title") == title
 
 
 def test_each_gets_what_it_asked_for(pair):
     for visitor in pair:
         with visitor.page.expect_download() as download:
+            visitor.open_share()
             visitor.part("save-arrays").click()
         assert download.value.suggested_filename == f"{SHOWN[visitor.slot]}.npz"
+        visitor.part("close").click()
 
 
 @contextmanager
 def mounted(blocks):
     """As a part of another app."""
     outer = FastAPI()
-    options = {name: value for name, value in launch_options().items() if name in ("theme", "css", "app_kwargs")}
+    passed_on = ("theme", "css", "head", "app_kwargs")
+    options = {name: value for name, value in launch_options().items() if name in passed_on}
     gr.mount_gradio_app(outer, blocks, path=PATH, ssr_mode=False, **options)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -171,10 +175,19 @@ def proxied(blocks):
 @pytest.mark.parametrize("served", [mounted, proxied])
 def test_the_page_under_a_path(browser, served):
     classifier = vit.load()
-    with served(build(Models(classifier), app.EXAMPLES).queue()) as url:
+    with served(build(Models(classifier), example_photos()).queue()) as url:
         page = browser.new_page(viewport={"width": 1440, "height": 1000})
         visitor = Visitor(page, url, classifier)
         visitor.drop(EXAMPLES["pizza"])
         visitor.plain()
         assert close(visitor.patches(), drawing.heat(visitor.explanation.class_attention()[11]))
+        fetched = page.evaluate(FETCHED)
+        scripts = [name for name in SCRIPTS if not name.startswith("modes/")]
+        pictures = [example["src"] for example in PhotoBox(example_photos()).props["examples"]]
+        wanted = [f"web/{VERSION}/{name}" for name in scripts] + pictures
+        assert sorted(fetched) == sorted([url + name, 200] for name in wanted)  # each of them once
+        exported = page.evaluate(EXPORTED, f"{url}web/{VERSION}/page.js")
+        sources = {name: text for name, text in read(WEB).items() if not name.startswith("modes/")}
+        words = r"^export (?:async )?(?:const|class|function) (\w+)"
+        assert exported == {name: re.findall(words, text, re.M) for name, text in sources.items()}
         page.close()

@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { attentionMaps, byLayer, classMaps, max, mean, range, withoutOutliers } from "../../vit/page/web/data/maps.js";
 import { layer, maps, ofWholeModel, scaleOf, title, values } from "../../vit/page/web/data/shown.js";
-import { explanation, state, tensor } from "./planted.mjs";
+import { attention, explanation, state, tensor } from "./planted.mjs";
 
 const numbers = (arrays) => arrays.map((values) => [...values]);
 
 test("a token's look is its row, and what looks at it its column: scale × share²", () => {
-  const { layers, elsewhere, columns } = attentionMaps(explanation(), new Map(), 0, "looks_at");
+  const { layers, elsewhere, columns } = attentionMaps(explanation(), attention, new Map(), 0, "looks_at");
   assert.deepEqual(columns, ["mean", "max", 0, 1]);
   assert.deepEqual(numbers(layers[0].slice(2)), [
     [2 * 1, 2 * 4],
@@ -20,15 +20,19 @@ test("a token's look is its row, and what looks at it its column: scale × share
     [101, 125],
     [200, 242],
   ]);
-  const asked = attentionMaps(explanation(), new Map(), 1, "looked_at_by");
+  const asked = attentionMaps(explanation(), attention, new Map(), 1, "looked_at_by");
   assert.deepEqual(numbers(asked.layers[0].slice(2, 3)), [[2 * 16, 2 * 49]]); // of shares 1, 4, 7 without the first
 });
 
-test("attention that did not come whole is asked for, token by token", () => {
-  const large = explanation({ whole: false });
-  assert.equal(attentionMaps(large, new Map(), 2, "looks_at"), null);
-  const looks = { looks_at: tensor([2, 2, 3], ...Array(12).keys()) };
-  assert.deepEqual(numbers(attentionMaps(large, new Map([[2, looks]]), 2, "looks_at").layers[1].slice(2)), [
+test("before the attention is here, tokens are asked for one by one; the class token's look came first", () => {
+  const first = state();
+  const early = (token, looks = first.looks) => attentionMaps(explanation(), null, looks, token, "looks_at");
+  const later = attentionMaps(explanation(), attention, new Map(), 0, "looks_at");
+  assert.deepEqual(early(0).layers.map(numbers), later.layers.map(numbers));
+  assert.equal(early(2), null);
+  assert.equal(attentionMaps(explanation(), null, first.looks, 0, "looked_at_by"), null);
+  const looks = { looks_at: tensor([2, 2, 3], ...Array(12).keys()) }; // as they are, without a scale
+  assert.deepEqual(numbers(early(2, new Map([[2, looks]])).layers[1].slice(2)), [
     [7, 8],
     [10, 11],
   ]);
@@ -77,7 +81,7 @@ test("mean, maximum and range", () => {
 
 test("the scale of a map, or of all", () => {
   const here = { rollout: tensor([4, 2, 2], ...Array(16).keys()) };
-  const own = state({ map: "rollout", maps: here, head: 1, layer: 0 });
+  const own = state({ map: "rollout", maps: here, head: 1, layer: 0, leaveOut: false });
   assert.deepEqual([...values(own)], [12, 13]);
   assert.deepEqual(scaleOf(own, values(own)), [12, 13]);
   assert.deepEqual(scaleOf({ ...own, scale: "shared" }, values(own)), [0, 15]);
@@ -85,20 +89,20 @@ test("the scale of a map, or of all", () => {
 
 test("a map of the whole model has no layer", () => {
   const here = { "relevance 0": tensor([1, 1, 2], 1, 2) };
-  const whole = state({ map: "relevance", maps: here, layer: 0 });
+  const whole = state({ map: "relevance", maps: here, layer: 0, leaveOut: false });
   assert.equal(ofWholeModel(whole), true);
   assert.equal(layer(whole), 1);
   assert.deepEqual([...values(whole)], [1, 2]);
   assert.equal(title(whole), "Relevance for pizza");
   assert.equal(
     title(state({ map: "rollout", maps: {}, head: "max", layer: 0 })),
-    "Rollout, layer 0, maximum of the heads",
+    "Rollout, layer 1, maximum of the heads",
   );
 });
 
 test("maps are made anew when what they are made from changes, and only then", () => {
   const first = state({ map: "relevance", maps: { "relevance 0": tensor([1, 2, 2], 1, 2, 3, 4) } });
   assert.equal(maps({ ...first, layer: 0, hovered: 1, opacity: 3 }), maps(first));
-  assert.notEqual(maps({ ...first, leaveOut: true }), maps(first));
+  assert.notEqual(maps({ ...first, leaveOut: false }), maps(first));
   assert.notEqual(maps({ ...first, explanation: explanation() }), maps(first));
 });

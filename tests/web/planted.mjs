@@ -11,20 +11,29 @@ export const METHODS = [
   { ...METHOD, name: "grad_cam", title: "Grad-CAM", columns: "classes", missing: "Grad-CAM needs two layers." },
 ];
 
+/** All of the attention, as it comes after the first file. */
+export const attention = {
+  attention: { shape: [2, 2, 3, 3], data: Uint8Array.from({ length: 2 * 2 * 3 * 3 }, (_, place) => place) },
+  scale: { shape: [2, 2, 3], data: new Float32Array(12).fill(2) },
+};
+
 export function explanation(changes = {}) {
-  const shares = Uint8Array.from({ length: 2 * 2 * 3 * 3 }, (_, place) => place);
   const tensors = {
-    attention: { shape: [2, 2, 3, 3], data: shares },
-    scale: { shape: [2, 2, 3], data: new Float32Array(12).fill(2) },
+    looks_at: { shape: [2, 2, 3], data: Uint8Array.from([0, 1, 2, 9, 10, 11, 18, 19, 20, 27, 28, 29]) },
+    looks_at_scale: { shape: [2, 2], data: new Float32Array(4).fill(2) },
     outliers: { shape: [2, 2], data: new Uint8Array([0, 0, 0, 1]) },
   };
   const about = {
     name: "cat",
     example: "cat",
     model: "some/model",
+    title: "model",
+    knows: "3 classes",
+    sizes: { image: [32, 64], patch: 32, width: 8, mlp: 32 },
     size: [20, 10],
     box: [0, 0, 20, 10],
     cropped: false,
+    remarks: [],
     grid: [1, 2],
     prefix: ["class"],
     layers: 2,

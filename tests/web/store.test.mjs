@@ -90,6 +90,23 @@ test("an answer to a question that was asked again is dropped", async () => {
   assert.deepEqual(await now(second), [{ url: "two" }]);
 });
 
+test("a question waits for the last of its kind to be answered, and only the latest is asked then", () => {
+  const { ask, answer, asked } = asker();
+  for (const patch of [1, 2, 3]) ask("ask_patch", { patch });
+  ask("ask_maps");
+  assert.deepEqual(
+    asked.map(({ kind, patch }) => [kind, patch]),
+    [
+      ["ask_patch", 1],
+      ["ask_maps", undefined],
+    ],
+  );
+  answer(0, ["one"], false);
+  assert.equal(asked.length, 2);
+  answer(0, ["one"]);
+  assert.deepEqual([asked.length, asked[2].patch], [3, 3]);
+});
+
 test("arrays are handed out even if another photo is shown by then", async () => {
   const { ask, answer, state } = asker();
   const files = ask("save_arrays");

@@ -25,7 +25,7 @@ const room = (name) => (name.includes("/") ? name.split("/")[0] : "");
 
 // Beside their own room; "" are the scripts at the top.
 const MAY = { data: [], draw: ["data"], panels: ["draw", "data", ""], modes: ["panels", "draw", "data", ""] };
-const BELOW_PANELS = ["ask.js", "dom.js", "store.js", "view.js"];
+const BELOW_PANELS = ["ask.js", "dom.js", "loading.js", "modes.js", "store.js", "view.js"];
 
 test("every import is there", () => {
   for (const [name, all] of imports) for (const other of all) assert.ok(TEXTS.has(other), `${name} imports ${other}`);

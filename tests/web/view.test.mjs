@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, pin, SETTINGS, words } from "../../vit/page/web/view.js";
-import { state } from "./planted.mjs";
+import { choose, initialState, opened, pin, returned, SETTINGS, words } from "../../vit/page/web/view.js";
+import { explanation, state } from "./planted.mjs";
 
 /** A store that tells nobody. */
 function held(current) {
@@ -46,6 +46,15 @@ for (const [name, changes] of Object.entries({
   "a head": { map: "rollout", head: 1, layer: 0 },
   "a pinned patch": { token: 2, direction: "looked_at_by", head: "max" },
   "a difference": { map: "relevance", chosen: 2, against: 0 },
+  "how it is drawn": {
+    overlay: "heat",
+    whole: true,
+    leaveOut: false,
+    smooth: false,
+    grid: true,
+    scale: "shared",
+    opacity: 35,
+  },
 }))
   for (const slot of ["a", "b"])
     test(`an address opens the same view: ${name}, slot ${slot}`, () => {
@@ -64,10 +73,28 @@ test("the words of an address are the first slot's; others have theirs before th
 });
 
 test("what makes no sense in an address is passed over", () => {
-  const odd = state({}, "layer=99&head=x&map=<b>&patch=-1&class=1e1&against=1&direction=up&opacity=3");
+  const odd = state(
+    {},
+    "layer=99&head=x&map=<b>&patch=-1&class=1e1&against=1&direction=up&opacity=300&overlay=fog&smooth=1&scale=",
+  );
   for (const setting of Object.keys(SETTINGS)) assert.deepEqual(odd[setting], state()[setting], setting);
   assert.equal(state({}, "map=relevance&class=1&against=1").against, null);
   assert.equal(state({}, "map=rollout&patch=1").token, 0);
+});
+
+test("a photo of one's own is not in the address, which says so; a line of text is", () => {
+  const own = { ...state(), explanation: explanation({ example: null }), task: "What does head 2 look for? <b>" };
+  assert.equal(words(own).get("photo"), "own");
+  assert.equal(words(own).get("example"), null);
+  const linked = initialState("a", words(own));
+  assert.deepEqual([linked.photoMissing, linked.task], [true, own.task]);
+  assert.equal(opened(linked, explanation({ example: null })).photoMissing, false);
+});
+
+test("Back to an address sets what it does not name as it was at first", () => {
+  const now = state({ layer: 0, overlay: "tiles", head: 1, token: 2 });
+  const { layer, overlay, head, token } = returned(now, new URLSearchParams("layer=1&head=max"));
+  assert.deepEqual([layer, overlay, head, token], [1, "spotlight", "max", 0]);
 });
 
 test("a method that the model cannot give is told in a sentence", () => {

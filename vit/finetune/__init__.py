@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from ..extras import needs
+
 if TYPE_CHECKING:
     from .recipe import Recipe
     from .run import finetune
@@ -18,4 +20,5 @@ def __getattr__(name: str) -> Any:
 
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    needs("finetune")
     return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from .accounts import LEFT_OUT
+from .alike import RULE
 from .evaluation import TOP, Evaluation
 from .recipe import NOT_FOR, choices
 from .result import Result
@@ -19,7 +21,7 @@ HOW = {
 
 def card(result: Result, title: str) -> str:
     """The card in Markdown, with the front matter that the Hub reads. The pictures it shows lie beside it."""
-    run, test = result.run, result.test
+    run, figures = result.run, result.figures
     recipe, model = run.recipe, result.classifier.model
     parameters = sum(weights.numel() for weights in model.parameters())
     matter = ["library_name: vit-explorer", "pipeline_tag: image-classification", "tags: [vit, image-classification]"]
@@ -30,14 +32,14 @@ def card(result: Result, title: str) -> str:
         for name, value in recipe.to_dict().items()
         if name not in NOT_FOR[recipe.train]
     ]
-    counts = result.counts
+    counts, left = result.counts, [each for each in result.accounts if each.part == LEFT_OUT]
     lines = [
         "---",
         *matter,
         "---",
         f"# {title}",
         "",
-        f"A {model.config.name} of {parameters:,} parameters that tells {len(test.labels)} classes "
+        f"A {model.config.name} of {parameters:,} parameters that tells {len(figures.labels)} classes "
         f"apart. Trained: {HOW[recipe.train]} {_base(run.base)}.",
         "",
         *_kept(result),
@@ -49,15 +51,19 @@ def card(result: Result, title: str) -> str:
         "",
         "## How good it is",
         "",
-        *_figures(test, result.floor),
+        *_figures(result),
         "",
         "![Confusion matrix](confusion.png)",
         "",
         "## Data",
         "",
         f"{Path(run.data).resolve().name}: {counts['learnt']:,} photos to learn from, {counts['held_out']:,} held "
-        f"out to watch the epochs on, {counts['tested']:,} to test, {counts['skipped']:,} skipped as unreadable. "
-        "The test photos were looked at once, when training was over.",
+        f"out, {counts['tested']:,} to test, {len(left):,} left out: unreadable, or there already."
+        + " The test photos were looked at once, when training was over."
+        * bool(counts["tested"]),
+        "",
+        f"{RULE} `photos.csv` has every photo: its part, its class, what was answered and how surely, or why it was "
+        "left out.",
         "",
         "## Training",
         "",
@@ -70,7 +76,9 @@ def card(result: Result, title: str) -> str:
             if result.temperature != 1
             else []
         ),
-        "![Loss and accuracy by epoch](curves.png)",
+        "![Loss and accuracy by the strength of the penalty](curves.png)"
+        if recipe.train == "head"
+        else "![Loss and accuracy by epoch](curves.png)",
         "",
         "| choice | value | |",
         "|---|---|---|",
@@ -80,7 +88,11 @@ def card(result: Result, title: str) -> str:
         "",
         "| class | right | of |",
         "|---|---|---|",
-        *(f"| {label.replace('|', '&#124;')} | {right} | {total} |" for label, right, total in test.per_class if total),
+        *(
+            f"| {label.replace('|', '&#124;')} | {right} | {total} |"
+            for label, right, total in figures.per_class
+            if total
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -91,7 +103,7 @@ def _kept(result: Result) -> list[str]:
     if teacher is None:
         return []
     beside = f", and on photos without labels ({Path(run.teacher_photos).name})" if run.teacher_photos else ""
-    new = len(result.test.labels) - len(teacher.labels)
+    new = len(result.figures.labels) - len(teacher.labels)
     shared = ", ".join(result.shared) if result.shared else "none"
     return [
         f"It keeps the {len(teacher.labels):,} classes of {_base(run.teacher or run.base)}, its teacher for them on "
@@ -104,19 +116,30 @@ def _base(base: str) -> str:
     return f"`{Path(base).name if Path(base).exists() else base}`"
 
 
-def _figures(test: Evaluation, floor: Evaluation | None) -> list[str]:
+def _figures(result: Result) -> list[str]:
+    columns = {
+        "test photos": result.test,
+        "its head alone, on the frozen base": result.linear_probe,
+        "cross-validated": result.validated if result.run.recipe.train == "head" else None,
+    }
+    found = {name: evaluation for name, evaluation in columns.items() if evaluation is not None}
     rows: dict[str, Callable[[Evaluation], str]] = {
         "top-1": lambda e: f"{e.correct:,} of {e.total:,} ({e.correct / e.total:.1%})",
+        "top-1, 95 % sure": lambda e: f"{e.interval[0]:.1%} to {e.interval[1]:.1%}",
         "top-5": lambda e: f"{e.top(TOP):,} of {e.total:,} ({e.top(TOP) / e.total:.1%})",
         "top-1, the mean of the classes": lambda e: f"{e.balanced_accuracy:.1%}",
         "calibration error": lambda e: f"{e.calibration_error:.3f}",
     }
-    if not test.has_top:
+    if not result.figures.has_top:
         del rows["top-5"]
-    both = [test] if floor is None else [test, floor]
-    heads = ["this model", "its head alone, on the frozen base"][: len(both)]
+    notes = [
+        "Cross-validated: in five parts, each answered by a head that had learnt from the other four. The model has "
+        "learnt from all of them.",
+        "",
+    ]
     return [
-        f"| test photos | {' | '.join(heads)} |",
-        "|---" * (1 + len(both)) + "|",
-        *(f"| {name} | {' | '.join(row(each) for each in both)} |" for name, row in rows.items()),
+        *notes * ("cross-validated" in found),
+        f"| | {' | '.join(found)} |",
+        "|---" * (1 + len(found)) + "|",
+        *(f"| {name} | {' | '.join(row(each) for each in found.values())} |" for name, row in rows.items()),
     ]

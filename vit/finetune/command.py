@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from ..extras import needs
 from ..hub import HubError
-from .recipe import Recipe, Train, choices
+from .recipe import NOT_FOR, Recipe, Train, choices
 
 if TYPE_CHECKING:
-    from .training import OnEpoch, Row
+    from .training import OnRow, Row
 
 BASE = "timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k"
 DATA_HELP = "a folder of class folders, or of train and test folders that hold them; food101; or a Hub data set"
@@ -45,16 +47,14 @@ def add_to(
     command.add_argument(
         "--held-out",
         type=_share,
-        default=0.1,
         metavar="SHARE",
-        help="training photos that are not trained on, to watch the epochs (default: %(default)s)",
+        help="photos not trained on, to calibrate by (default: 0.1 where that is enough; none for a head)",
     )
     command.add_argument(
         "--test",
         type=_share,
-        default=0.2,
         metavar="SHARE",
-        help="photos put aside to test on, where DATA has no test folder (default: %(default)s)",
+        help="photos put aside to test on, where DATA has no test folder (default: 0.2; a head is cross-validated)",
     )
     command.add_argument("--half", action="store_true", help="write float16: half the size")
     command.add_argument(
@@ -67,7 +67,9 @@ def add_to(
     recipe = command.add_argument_group("recipe", "defaults for --train head, --train all and --from-scratch")
     for name, kind in choices().items():
         if name != "train":
-            values = " | ".join(f"{getattr(Recipe.of(train), name):g}" for train in get_args(Train))
+            values = " | ".join(
+                "–" if name in NOT_FOR[train] else f"{getattr(Recipe.of(train), name):g}" for train in get_args(Train)
+            )
             flag, form = f"--{name.replace('_', '-')}", kind.__origin__
             recipe.add_argument(flag, type=form, metavar="N", help=f"{kind.__metadata__[0]} ({values})")
     command.set_defaults(run=_finetune)
@@ -107,9 +109,11 @@ def _finetune(options: argparse.Namespace) -> int:
     A run may be stopped at any moment and goes on with --resume. On many GPUs or machines:
     accelerate launch -m vit finetune ...
     """
-    from .. import checkpoints, hub_upload
+    needs("finetune")
+    from .. import checkpoints
+    from ..hub.upload import check, upload
     from .run import finetune
-    from .start import WORKERS, Run
+    from .start import UNFINISHED, WORKERS, Run
 
     train: Train = "scratch" if options.from_scratch else options.train
     given = {name: getattr(options, name) for name in choices() if name != "train"}
@@ -129,22 +133,24 @@ def _finetune(options: argparse.Namespace) -> int:
     if train != "scratch" and checkpoints.find(run.base) is None:
         print(f"Loading {run.base} …", flush=True)  # the Hub may take its time
     if options.push_to_hub:
-        hub_upload.check(options.push_to_hub)
+        check(options.push_to_hub)
     watch = _tensorboard(options.out / "tensorboard") if options.tensorboard else None
     try:
         result = finetune(run, options.out, options.resume, watch, options.push_to_hub)
     except KeyboardInterrupt:
-        begun = (options.out / hub_upload.UNFINISHED / "settings.json").exists()
+        begun = (options.out / UNFINISHED / "settings.json").exists()
         print(f"vit: Stopped. Run the same command again{' with --resume' * begun} to go on.", file=sys.stderr)
         return 130
     if not result.main_process:
         return 0
-    print(result.test.summary())
+    if result.test is None:
+        print("Each photo answered by a head that had not learnt from it (cross-validation):")
+    print(result.figures.summary())
     print(f"Written to {options.out}: {', '.join(sorted(path.name for path in options.out.iterdir()))}")
-    print(f"Look at it: {Path(sys.executable).name} app.py --model {options.out}")
+    print(f"Look at it: {Path(sys.executable).name} -m vit app --model {options.out}")
     if options.push_to_hub:
         try:
-            address = hub_upload.upload(options.out, options.push_to_hub, private=options.private)
+            address = upload(options.out, options.push_to_hub, options.private, leave_out=UNFINISHED)
         except HubError as error:
             again = f"hf upload {options.push_to_hub} {options.out}"
             raise HubError(f"{error} The model is in {options.out}; to upload it later: {again}") from error
@@ -154,12 +160,16 @@ def _finetune(options: argparse.Namespace) -> int:
 
 def _evaluate(options: argparse.Namespace) -> int:
     """How many photos of the data the model gets right: in all, among its first five, class by class."""
+    needs("finetune")
     from accelerate import Accelerator
 
     from ..checkpoints import load
     from . import report
-    from .data import known_to, open_data
+    from .accounts import TEST, account, learnt_from
+    from .accounts import write as write_accounts
+    from .data import known_to
     from .run import evaluate
+    from .sources import open_data
     from .start import WORKERS
 
     data = open_data(options.data)
@@ -168,22 +178,27 @@ def _evaluate(options: argparse.Namespace) -> int:
         if data.train is None:
             raise ValueError(f"{options.data} has no training photos: leave --part out.")
         photos = data.train
-        print(f"There is no test part: all {len(photos)} photos count, those that a model was trained on too.")
+        print(f"There is no test part: all {len(photos)} photos count.")
     classifier = load(options.model, options.revision)
     if options.registers:
         classifier = classifier.with_registers(report=print)
     photos = known_to(photos, classifier.labels)
+    if known := learnt_from(options.model, photos):
+        print(
+            f"The model has learnt from {known} of these {len(photos)} photos: what is new to it, it may answer worse."
+        )
     workers = WORKERS if options.workers is None else options.workers
     accelerator = Accelerator()
     evaluation, photos = evaluate(classifier, photos, accelerator, workers)
     accelerator.print(evaluation.summary())
     if options.out and accelerator.is_main_process:
         report.write(options.out, [], evaluation, photos)
+        write_accounts(account(photos, TEST, options.data, evaluation), options.out)
         print(f"Written to {options.out}: {', '.join(sorted(path.name for path in options.out.iterdir()))}")
     return 0
 
 
-def _tensorboard(folder: Path) -> OnEpoch:
+def _tensorboard(folder: Path) -> OnRow:
     """Each epoch's figures, for TensorBoard."""
     try:
         from torch.utils.tensorboard import SummaryWriter
@@ -192,6 +207,12 @@ def _tensorboard(folder: Path) -> OnEpoch:
 
     def write(row: Row) -> None:
         writer = SummaryWriter(str(folder))
+        if "strength" in row:  # powers of ten, the strongest first
+            step = -round(math.log10(row["strength"]))
+            writer.add_scalar("loss/cross-validated", row["loss"], step)
+            writer.add_scalar("accuracy/cross-validated", row["correct"] / row["photos"], step)
+            writer.close()
+            return
         for part, figures in (("train", row), ("held out", row.get("held_out"))):
             if figures:
                 writer.add_scalar(f"loss/{part}", figures["loss"], row["epoch"])

@@ -1,25 +1,35 @@
-"""Photos with their classes: from folders, from torchvision's Food101, from a Hub data set."""
+"""Photos with their classes, and folders of them."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from PIL import Image
-from torchvision.datasets import Food101
 
-from ..hub import HubError, first_line
-from ..photo_files import open_photo
+from ..photos.files import open_photo
 
 TRAIN = ("train", "training")
 TEST = ("test", "testing", "val", "valid", "validation")
-SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".ppm", ".pgm"}
-FOOD101 = "food101"
+SUFFIXES = {
+    ".jpg",
+    ".jpeg",
+    ".png",
+    ".webp",
+    ".bmp",
+    ".gif",
+    ".tif",
+    ".tiff",
+    ".avif",
+    ".heic",
+    ".heif",
+    ".ppm",
+    ".pgm",
+}
 UNLABELLED = -1  # the target of a photo whose class nobody knows
 
 
@@ -64,35 +74,15 @@ class Data:
     test: Photos | None
 
 
-def open_data(source: str | Path) -> Data:
-    """The photos in a folder, of torchvision's "food101", or of a Hub data set such as "ethz/food101".
-
-    A folder holds a folder for each class, or a `train` and a `test` folder that do. A folder that exists comes first.
-    """
-    folder = Path(source).expanduser()
-    try:
-        if folder.is_dir():
-            return _folders(folder)
-        if str(source) == FOOD101:
-            return _food101()
-    except PermissionError as error:
-        raise DataError(f"{error.filename} cannot be read: {error.strerror}.") from error
-    missing = f"There is no folder {str(source)!r}"
-    if not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", str(source)):
-        raise DataError(f"{missing}: give a folder of class folders, food101, or a Hub data set such as ethz/food101.")
-    from .hub_data import as_folder
-
-    try:
-        return _folders(as_folder(str(source)))
-    except (HubError, DataError) as error:
-        raise type(error)(f"{missing}, and as a data set: {error}") from error
-
-
 def hold_out(photos: Photos, share: float, seed: int) -> tuple[list[int], list[int]]:
-    """The indexes of most photos, and of `share` of each class drawn by the seed: at least one, never a whole class."""
+    """The indexes of most photos, and of `share` of each class drawn by the seed: at least one, never a whole class.
+
+    The same photos are drawn however the classes are numbered, and whatever classes without photos stand beside them:
+    a run on from another's model holds out what that one did.
+    """
     generator = torch.Generator().manual_seed(seed)
     kept, held = [], []
-    for target in range(len(photos.labels)):
+    for target in sorted(set(photos.targets), key=lambda target: (photos.labels[target], target)):
         own = [index for index, other in enumerate(photos.targets) if other == target]
         order = torch.randperm(len(own), generator=generator).tolist()
         count = min(len(own) - 1, max(1, round(share * len(own)))) if share else 0
@@ -125,7 +115,8 @@ def places(known: list[str], labels: list[str]) -> list[int | None]:
     return [written.get(label, spelt.get(key(label))) if place is None else place for label, place in zip(labels, same)]
 
 
-def _folders(folder: Path) -> Data:
+def read_folders(folder: Path) -> Data:
+    """The photos of a folder that holds a folder for each class, or a `train` and a `test` folder that do."""
     inside = {path.name.lower(): path for path in sorted(folder.iterdir()) if path.is_dir() and _classes(path)}
     train = next((inside[name] for name in TRAIN if name in inside), None)
     test = next((inside[name] for name in TEST if name in inside), None)
@@ -164,29 +155,6 @@ def _class_folders(folder: Path) -> Photos:
         files += own
         targets += [target] * len(own)
     return Photos(files, targets, list(classes))
-
-
-def _food101() -> Data:
-    """torchvision's Food101, fetched once; its meta files tell the official split."""
-    root = cache() / "food-101"
-    if not root.is_dir():
-        unfinished = cache() / "food-101.unfinished"
-        unfinished.mkdir(parents=True, exist_ok=True)
-        try:
-            Food101(str(unfinished), download=True)
-        except (OSError, RuntimeError) as error:
-            shutil.rmtree(unfinished / "food-101", ignore_errors=True)  # half unpacked, it would count as whole
-            raise DataError(f"Food-101 could not be fetched ({first_line(error)}): try again.") from error
-        (unfinished / "food-101").rename(root)
-        shutil.rmtree(unfinished)
-    labels = sorted((root / "meta" / "classes.txt").read_text(encoding="utf-8").split())
-    parts = []
-    for split in ("train", "test"):
-        names = (root / "meta" / f"{split}.txt").read_text(encoding="utf-8").split()
-        files = [root / "images" / f"{name}.jpg" for name in names]
-        targets = [labels.index(name.partition("/")[0]) for name in names]
-        parts.append(Photos(files, targets, [label_of(label) for label in labels]))
-    return Data(*parts)
 
 
 def key(label: str) -> str:

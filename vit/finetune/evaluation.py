@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -91,6 +92,14 @@ class Evaluation:
         return sum(shares) / len(shares)
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """Between what the share of correct answers lies, as far as so few photos tell: 95 % sure (Wilson, 1927)."""
+        share, margin = self.correct / self.total, 1.96**2 / self.total
+        middle = (share + margin / 2) / (1 + margin)
+        half = math.sqrt(margin * share * (1 - share) + margin**2 / 4) / (1 + margin)
+        return max(0.0, middle - half), min(1.0, middle + half)
+
+    @property
     def calibration_error(self) -> float:
         """How far confidence is from accuracy, on average over photos: 0 where 80% sure is right 4 times of 5.
 
@@ -114,7 +123,8 @@ class Evaluation:
 
     def summary(self) -> str:
         """The figures as text, and a table of the classes with the worst first."""
-        figures = [("correct", _count(self.correct, self.total))]
+        low, high = self.interval
+        figures = [("correct", f"{_count(self.correct, self.total)} (95 % sure: {low:.1%} to {high:.1%})")]
         if self.has_top:
             figures.append((f"among the top {TOP}", _count(self.top(TOP), self.total)))
         figures.append(("class-balanced", f"{self.balanced_accuracy:.1%}"))
@@ -133,6 +143,7 @@ class Evaluation:
             "labels": [self.labels[index] for index in occurring],
             "total": self.total,
             "correct": self.correct,
+            "interval": list(self.interval),
             **({f"top{TOP}": self.top(TOP)} if self.has_top else {}),
             "balanced_accuracy": self.balanced_accuracy,
             "calibration_error": self.calibration_error,

@@ -6,6 +6,7 @@ killed loses at most one part of its work.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import uuid
@@ -19,32 +20,43 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from ..classifier import Classifier
+from .alike import SIDE, fingerprints
 from .data import Photos, cache
-from .views import bar_for, over
+from .views import bar_for, infer
 
 PART = 512  # photos in one file of the cache
 
-Known = dict[bytes, Tensor]  # a file's digest → its features (D,)
+FeatureTable = dict[bytes, Tensor]  # a file's digest → its features and its fingerprint (D + 192,)
 
 
 def features(
     classifier: Classifier, photos: Photos, accelerator: Accelerator, workers: int = 0
 ) -> tuple[Tensor, dict[int, str]]:
     """What the head reads of each photo (n, D), and what is wrong with those that cannot be read (their rows are 0)."""
-    model = classifier.model.eval()
-    folder = cache() / "features" / key_of(classifier)
+    rows, _, problems = features_and_fingerprints(classifier, photos, accelerator, workers)
+    return rows, problems
+
+
+def features_and_fingerprints(
+    classifier: Classifier, photos: Photos, accelerator: Accelerator, workers: int = 0
+) -> tuple[Tensor, Tensor, dict[int, str]]:
+    """The same, and between them what tells photos that are alike (n, 192)."""
+    model, preprocessing = classifier.model.eval(), classifier.preprocessing
+    folder = cache() / "features-and-fingerprints" / key_of(classifier)
     digests, known, missing = [], {}, []
     if accelerator.is_main_process:  # the others may have another disk
-        known, digests = _read(folder), [_digest(file) for file in photos.files]
+        known, digests = _read(folder), [digest_of(file) for file in photos.files]
         missing = [index for index, digest in enumerate(digests) if digest not in known]
     [missing] = broadcast_object_list([missing])
     problems: dict[int, str] = {}
     with bar_for(accelerator, len(missing), "features", leave=True) as bar:
         for start in range(0, len(missing), PART):
-            rows, wrong = over(
+            rows, wrong = infer(
                 photos,
-                classifier.preprocessing,
-                lambda images: model.pool(model.encode(images)),
+                preprocessing,
+                lambda images: torch.cat(
+                    [model.pool(model.encode(images)).float(), fingerprints(images, preprocessing).float()], dim=1
+                ),
                 accelerator,
                 missing[start : start + PART],
                 workers,
@@ -55,9 +67,10 @@ def features(
                 made = {digests[index]: row for index, row in rows.items() if digests[index]}
                 _write(folder, made)
                 known |= made
-    nothing = torch.zeros(model.config.head_width)
+    width = model.config.head_width
+    nothing = torch.zeros(width + 3 * SIDE**2)
     [rows] = broadcast_object_list([torch.stack([known.get(digest, nothing) for digest in digests] or [nothing])])
-    return rows, problems
+    return rows[: len(photos), :width], rows[: len(photos), width:], problems
 
 
 def key_of(classifier: Classifier) -> str:
@@ -71,15 +84,21 @@ def key_of(classifier: Classifier) -> str:
     return digest.hexdigest()
 
 
-def _digest(file: Path) -> bytes:
+def digest_of(file: Path) -> bytes:
     try:
-        return hashlib.sha256(file.read_bytes()).digest()
+        found = file.stat()
+        return _digest_of(file, found.st_size, found.st_mtime_ns)
     except OSError:
         return b""  # no photo has it; opening the file says what is wrong
 
 
-def _read(folder: Path) -> Known:
-    known: Known = {}
+@functools.cache
+def _digest_of(file: Path, size: int, changed: int) -> bytes:
+    return hashlib.sha256(file.read_bytes()).digest()
+
+
+def _read(folder: Path) -> FeatureTable:
+    known: FeatureTable = {}
     for file in sorted(folder.glob("*.safetensors")):
         try:
             part = safetensors.torch.load_file(file)
@@ -90,7 +109,7 @@ def _read(folder: Path) -> Known:
     return known
 
 
-def _write(folder: Path, part: Known) -> None:
+def _write(folder: Path, part: FeatureTable) -> None:
     if not part:
         return
     folder.mkdir(parents=True, exist_ok=True)

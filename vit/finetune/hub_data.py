@@ -15,7 +15,8 @@ from huggingface_hub.utils import WeakFileLock
 from PIL import Image
 from tqdm import tqdm
 
-from ..hub import NO_SPACE, HubError, first_line, sentences
+from ..hub.download import download_errors
+from ..hub.errors import NO_SPACE, HubError, first_line
 from .data import SUFFIXES, TEST, TRAIN, DataError
 from .data import cache as own_cache
 
@@ -72,7 +73,7 @@ def _load(repo: str, tables: Path) -> DatasetDict:
             f"{repo} is a data set of the Hub, which needs another library: pip install datasets"
         ) from error
 
-    with sentences(repo, kind="data set"):
+    with download_errors(repo, kind="data set"):
         HfApi().auth_check(repo, repo_type="dataset")
     try:
         return datasets.load_dataset(repo, cache_dir=str(tables))
@@ -96,7 +97,7 @@ def _not_read(repo: str, tables: Path, error: BaseException) -> HubError | DataE
     if not isinstance(error, (OSError, RuntimeError, errors.HTTPError)):
         return DataError(f"{repo} on the Hub cannot be read ({text}): choose another data set.")
     try:
-        with sentences(repo, kind="data set"):
+        with download_errors(repo, kind="data set"):
             raise error
     except HubError as said:
         return said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import torch
@@ -11,8 +12,10 @@ from torch import Tensor, nn
 from .. import checkpoints
 from ..classifier import Classifier
 from .data import SUFFIXES, UNLABELLED, DataError, Photos, places
-from .objective import Objective, Teacher
+from .objective import Objective, Teacher, minimise
 from .recipe import Recipe
+
+STIFFNESS = 0.01  # of the direction that tells photos with labels from others
 
 
 def load_teacher(name: str, base: Classifier) -> Classifier:
@@ -61,37 +64,71 @@ def repeated(count: int, labelled: int, share: float) -> list[int]:
     return [index % count for index in range(wanted)] if count else []
 
 
-def shares(targets: Tensor, classes: int) -> Tensor:
-    """Each photo's target as a share of every class (B, classes): nothing at all where it has no label."""
-    return F.one_hot(targets.clamp(min=0), classes).float() * (targets != UNLABELLED)[:, None]
-
-
 class Keeping(Objective):
     """The loss that also keeps what the teacher knows of the first K classes.
 
     A photo with a label learns it among all classes, and the teacher's opinion among the kept ones. A photo without a
     label (or that share of a mixed one) learns the teacher's opinion among all classes: it is none of the new ones.
+    Labels are smoothed over the classes that the photos show: spread over all, each kept class would learn that every
+    photo is a little of it.
     """
 
-    def __init__(self, model: nn.Module, prior: Tensor, recipe: Recipe, teacher: Teacher):
-        super().__init__(model, prior, recipe)
+    def __init__(self, model: nn.Module, targets: Tensor, classes: int, recipe: Recipe, teacher: Teacher):
+        super().__init__(model, targets, classes, recipe)
         self.teacher = teacher
 
-    def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        logits, penalty = self.run(inputs)
+    def losses(self, logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
         with torch.no_grad():
             opinion = self.teacher(inputs).float().log_softmax(dim=1)  # B, K
-        labelled = targets.sum(dim=1)  # B
-        smoothing = self.recipe.label_smoothing
-        smooth = (1 - smoothing) * targets + smoothing * labelled[:, None] / logits.shape[1]
-        learnt = -(smooth * (logits + self.prior).log_softmax(dim=1)).sum(dim=1)
-        kept = opinion.shape[1]
-        among_kept = _divergence(opinion, logits[:, :kept].log_softmax(dim=1))
-        among_all = _divergence(opinion, logits.log_softmax(dim=1)[:, :kept])
-        losses = learnt + self.recipe.keep * labelled * among_kept + (1 - labelled) * among_all
-        return losses.sum() + penalty * len(inputs), logits
+        learnt = super().losses(logits, targets, inputs)
+        return learnt + keeping_losses(logits, opinion, targets.sum(dim=1), self.recipe.keep)
+
+
+def keeping_losses(logits: Tensor, opinion: Tensor, labelled: Tensor, keep: float) -> Tensor:
+    """Of each photo, how far it is from the teacher's log-probabilities (B, K); `labelled` is 1 with a label."""
+    kept = opinion.shape[1]
+    among_kept = _divergence(opinion, logits[:, :kept].log_softmax(dim=1))
+    among_all = _divergence(opinion, logits.log_softmax(dim=1)[:, :kept])
+    return keep * labelled * among_kept + (1 - labelled) * among_all
 
 
 def _divergence(opinion: Tensor, answer: Tensor) -> Tensor:
     """The Kullback-Leibler divergence of log-probabilities from the teacher's (B, K): one number a photo."""
     return F.kl_div(answer, opinion, reduction="none", log_target=True).sum(dim=1)
+
+
+def evened_out(targets: Tensor, classes: int, balance: float) -> Tensor:
+    """What to add to the logits (classes,), as the photos with labels were more often met than the others, or less.
+
+    What `balance` does among classes, after the training (logit adjustment, its second form: arXiv 2007.07314).
+    """
+    labelled = targets[targets != UNLABELLED]
+    unlabelled = len(targets) - len(labelled)
+    shift = torch.zeros(classes)
+    if unlabelled and len(labelled):
+        shift[labelled.unique()] = -balance * math.log(len(labelled) / unlabelled)
+    return shift
+
+
+def tell_apart(head: nn.Linear, shown: Tensor, rows: Tensor, targets: Tensor, others: Tensor, opinion: Tensor) -> None:
+    """Make the classes of photos with labels (`shown`), all alike, likelier for such photos, less likely for others.
+
+    One direction and one bias are added to all their rows of the head: those at which held-out photos (`rows` and
+    `targets`) and photos without a label (`others`, with the teacher's logits as `opinion`) are likeliest.
+    """
+    new = torch.zeros(head.out_features).index_fill(0, shown, 1.0)  # classes
+    with torch.no_grad():
+        logits, other_logits = (head(features.to(head.weight)).cpu() for features in (rows, others))
+    opinion = opinion.log_softmax(dim=1)
+    direction, bias = torch.zeros(head.in_features, requires_grad=True), torch.zeros(1, requires_grad=True)
+
+    def loss() -> Tensor:
+        learnt = F.cross_entropy(logits + (rows @ direction + bias)[:, None] * new, targets)
+        answers = (other_logits + (others @ direction + bias)[:, None] * new).log_softmax(dim=1)
+        kept = _divergence(opinion, answers[:, : opinion.shape[1]]).mean()
+        return (learnt + kept) / 2 + STIFFNESS * direction.square().sum()
+
+    minimise(loss, [direction, bias], max_iter=100)
+    with torch.no_grad():
+        head.weight.add_((new[:, None] * direction).to(head.weight))
+        head.bias.add_((new * bias).to(head.bias))

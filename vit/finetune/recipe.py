@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import v2 as transforms
 
-from ..images import Preprocessing
+from ..photos.preprocessing import Preprocessing
 
 Train = Literal["head", "all", "scratch"]
 GROUP = 8  # photos that mixup mixes with one another: a batch's groups are the same for any number of processes
@@ -41,7 +41,7 @@ class Recipe:
         float, "share of the steps in which the learning rate rises; then it falls as a cosine", Limits(0, 1)
     ] = 0.05
     clip: Annotated[float, "largest norm of the gradient, 0 for any", Limits(0)] = 1.0
-    label_smoothing: Annotated[float, "share of the target spread over all classes", Limits(0, 1)] = 0.1
+    label_smoothing: Annotated[float, "share of the target that all classes get, by their photos", Limits(0, 1)] = 0.1
     balance: Annotated[float, "how far rare classes are evened out, 0 to 1 (logit adjustment)", Limits(0, 1)] = 1.0
     mixup: Annotated[float, "alpha of mixup, 0 for none", Limits(0)] = 0.2
     rand_augment: Annotated[int, "magnitude of RandAugment, 0 for none", Limits(0, 30)] = 7
@@ -52,14 +52,14 @@ class Recipe:
     small_size: Annotated[int, "pixels of the first epochs' images, which are faster", Limits(1)] = 160
     small_epochs: Annotated[int, "how many epochs have small images", Limits(0)] = 0
     plain_epochs: Annotated[int, "how many last epochs have neither mixup nor RandAugment", Limits(0)] = 0
-    head_epochs: Annotated[int, "epochs of the head alone before all weights are trained", Limits(0)] = 10
-    head_learning_rate: Annotated[float, "the head's learning rate while it is trained alone", Limits(0)] = 1e-3
+    head_first: Annotated[int, "1: the head is solved before all weights are trained, 0: it is not", Limits(0, 1)] = 1
     registers: Annotated[int, "register tokens for a base that has none", Limits(0)] = 0
     sink_penalty: Annotated[
         float, "weight of what keeps patches from becoming sinks, where there are registers", Limits(0)
     ] = 0.2
     keep: Annotated[float, "weight of the teacher's opinion on labelled photos", Limits(0)] = 1.0
     teacher_share: Annotated[float, "share of an epoch that --teacher-photos have", Limits(0, 0.9)] = 0.2
+    recall: Annotated[float, "share of its teacher's weights that the model gets back at the start", Limits(0, 1)] = 0.0
     seed: Annotated[int, "one seed, one result", Limits(0)] = 0
 
     @classmethod
@@ -81,27 +81,13 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
-    def at(self, epoch: int) -> Recipe:
+    def in_epoch(self, epoch: int) -> Recipe:
         """The recipe of one epoch: the last ones are plain."""
         return replace(self, mixup=0.0, rand_augment=0) if epoch >= self.epochs - self.plain_epochs else self
 
     def image_size(self, epoch: int, full: tuple[int, int]) -> tuple[int, int]:
         """(height, width) of the images in an epoch: the small ones come first."""
         return (self.small_size, self.small_size) if epoch < self.small_epochs else full
-
-    @property
-    def head(self) -> Recipe:
-        """The recipe for the head alone, before all weights are trained."""
-        return Recipe.of(
-            "head",
-            epochs=self.head_epochs,
-            learning_rate=self.head_learning_rate,
-            batch_size=self.batch_size,
-            balance=self.balance,
-            keep=self.keep,
-            teacher_share=self.teacher_share,
-            seed=self.seed,
-        )
 
 
 @cache
@@ -111,20 +97,21 @@ def choices() -> dict[str, Any]:
 
 
 DEFAULTS: dict[Train, dict[str, Any]] = {
-    "head": dict(learning_rate=1e-3, mixup=0.0, rand_augment=0, crop=1.0, ema=0.0),
+    "head": dict(),
     "all": dict(),
-    "scratch": dict(epochs=40, learning_rate=1e-3, layer_decay=1.0, warm_up=0.1, blend=1.0, head_epochs=0),
+    "scratch": dict(epochs=40, learning_rate=1e-3, layer_decay=1.0, warm_up=0.1, blend=1.0, head_first=0),
 }
 
 
-# Choices that a way to train does not have.
+# Choices that a way to train does not have. A head is solved: it is not learnt step by step.
 NOT_FOR: dict[Train, tuple[str, ...]] = {
-    "head": (
-        *("layer_decay", "mixup", "rand_augment", "crop", "stochastic_depth", "blend"),
-        *("small_size", "small_epochs", "plain_epochs", "head_epochs", "head_learning_rate", "sink_penalty"),
+    "head": tuple(
+        name
+        for name in choices()
+        if name not in ("train", "balance", "registers", "keep", "teacher_share", "recall", "seed")
     ),
     "all": (),
-    "scratch": ("blend", "head_epochs", "head_learning_rate", "keep", "teacher_share"),
+    "scratch": ("blend", "head_first", "keep", "teacher_share", "recall"),
 }
 
 

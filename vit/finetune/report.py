@@ -18,8 +18,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from PIL import Image
 
-from .. import drawing
-from ..drawing import CELL, DPI, LINES, STYLES
+from ..explain.figures import DPI, LINES, STYLES, THUMBNAIL, axes_at, render, thumbnail
 from .data import Photos
 from .evaluation import Evaluation
 
@@ -31,33 +30,42 @@ MATRIX = 1500  # pixels of a large confusion's side
 LABEL = 13  # pixels that a small label needs
 GUIDE = 5  # labels between two lines across a large confusion
 TICKS = (0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1)  # of its colours
-COLUMNS = 6  # of the mistakes
+COLUMNS, CELL = 6, THUMBNAIL  # of the mistakes
 
 
 def curves(history: History) -> Image.Image:
     """Loss and accuracy of each epoch, on the photos that are trained on and on those held out.
 
-    Those trained on are counted while the model learns, as the epoch meets them, so held-out photos can do better.
+    Those trained on are counted while the model learns, as the epoch meets them, so held-out photos can do better. Of a
+    head that was solved: of each strength of the penalty, cross-validated.
     """
     if not history:
         raise ValueError("There is no epoch to draw: train for at least one.")
     figure = Figure((11, 4.2), dpi=DPI, layout="constrained")
     loss, accuracy = figure.subplots(1, 2)
-    edge = max(0.5, len(history) / 101)
-    held_out = [{"epoch": row["epoch"], **row["held_out"]} for row in history if row.get("held_out")]
-    for index, (name, rows) in enumerate({"training photos": history, "held-out photos": held_out}.items()):
+    if "strength" in history[0]:
+        series = {"cross-validated": [{**row, "epoch": row["strength"]} for row in history]}
+    else:
+        held_out = [{"epoch": row["epoch"], **row["held_out"]} for row in history if row.get("held_out")]
+        series = {"training photos": list(history), "held-out photos": held_out}
+    for index, (name, rows) in enumerate(series.items()):
         if rows:
             _line(loss, rows, [row["loss"] for row in rows], name, index)
             _line(accuracy, rows, [row["correct"] / row["photos"] for row in rows], name, index)
     for axes, title in ((loss, "Loss"), (accuracy, "Accuracy")):
-        axes.set(title=title, xlabel="epoch")
-        axes.set_xlim(history[0]["epoch"] - edge, history[-1]["epoch"] + edge)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=(1, 2, 5, 10)))
+        if "strength" in history[0]:
+            axes.set(title=title, xlabel="strength of the penalty", xscale="log")
+            axes.invert_xaxis()
+        else:
+            edge = max(0.5, len(history) / 101)
+            axes.set(title=title, xlabel="epoch")
+            axes.set_xlim(history[0]["epoch"] - edge, history[-1]["epoch"] + edge)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=(1, 2, 5, 10)))
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
     accuracy.yaxis.set_major_formatter(PercentFormatter(1))
-    return drawing._render(figure)
+    return render(figure)
 
 
 def confusion(evaluation: Evaluation) -> Image.Image:
@@ -77,7 +85,7 @@ def confusion(evaluation: Evaluation) -> Image.Image:
     upright, tall = longest > cell, min(side, 400)
     left, below = 50 + longest, 50 + (longest if upright else 12)
     figure = Figure(((left + side + 120) / DPI, (below + side + 40) / DPI), dpi=DPI)
-    axes = drawing._axes(figure, left, below, side, side)
+    axes = axes_at(figure, left, below, side, side)
     shown = axes.imshow(shares, cmap="Blues", norm=PowerNorm(0.5, 0, 1), aspect="auto", interpolation="nearest")
     axes.spines[:].set(visible=True, color="#b0b0b0")
     chosen = np.arange(0, classes, math.ceil(LABEL / cell))
@@ -94,9 +102,9 @@ def confusion(evaluation: Evaluation) -> Image.Image:
         axes.set_yticks(chosen[GUIDE::GUIDE] - 0.5, minor=True)
         axes.grid(which="minor", color="#b0b0b0", linewidth=0.5)
         axes.tick_params(which="minor", length=0)
-    bar = drawing._axes(figure, left + side + 24, below + side - tall, 16, tall, hide=False)
+    bar = axes_at(figure, left + side + 24, below + side - tall, 16, tall, hide=False)
     figure.colorbar(shown, cax=bar, label="share of the true class", ticks=TICKS, format=PercentFormatter(1, 0))
-    return drawing._render(figure)
+    return render(figure)
 
 
 def most_wrong(evaluation: Evaluation, photos: Photos, count: int = 24) -> Image.Image | None:
@@ -107,20 +115,53 @@ def most_wrong(evaluation: Evaluation, photos: Photos, count: int = 24) -> Image
     mistakes = evaluation.most_wrong(count)
     if not mistakes:
         return None
-    columns = min(COLUMNS, len(mistakes))
-    rows = math.ceil(len(mistakes) / columns)
-    gap, above, below = 12, 34, 50
+    texts = {
+        mistake.index: f"{_cut(evaluation.labels[mistake.target], 9.5, CELL - 45)} →\n"
+        f"{_cut(evaluation.labels[mistake.answer], 9.5, CELL - 45)} {mistake.probability:.0%}"
+        for mistake in mistakes
+    }
+    return _sheet(photos, texts, "true class → answer")
+
+
+def doubts(evaluation: Evaluation, photos: Photos, count: int = 24) -> Image.Image | None:
+    """The photos whose class a model that had not learnt from them doubts most: labels to check.
+
+    None where each is the likeliest answer to its photo.
+    """
+    own = evaluation.logits.double().softmax(dim=1)[range(evaluation.total), evaluation.targets]
+    wrong = (evaluation.answers != evaluation.targets).nonzero()[:, 0]
+    order = wrong[own[wrong].argsort(stable=True)][:count].tolist()
+    texts = {
+        index: f"{_cut(evaluation.labels[int(evaluation.targets[index])], 9.5, CELL - 45)} {own[index]:.0%}?\n"
+        f"rather {_cut(evaluation.labels[int(evaluation.answers[index])], 9.5, CELL - 60)}"
+        for index in order
+    }
+    return _sheet(photos, texts, "labels to check: class and its probability, likelier answer") if texts else None
+
+
+def _sheet(photos: Photos, texts: dict[int, str], title: str) -> Image.Image:
+    """Photos by their index, each with its text and the name of its file below."""
+    columns = min(COLUMNS, len(texts))
+    rows = math.ceil(len(texts) / columns)
+    gap, above, below = 12, 34, 66
     width, height = columns * (CELL + gap) + gap, above + rows * (CELL + below)
     figure = Figure((width / DPI, height / DPI), dpi=DPI)
-    figure.text(0.5, 1 - above / 2 / height, "true class → answer", ha="center", va="center", fontsize=12)
-    for index, mistake in enumerate(mistakes):
-        x, y = gap + index % columns * (CELL + gap), height - above - CELL - index // columns * (CELL + below)
-        axes = drawing._axes(figure, x, y, CELL, CELL)
-        axes.imshow(_square(photos.open(mistake.index)), aspect="auto")
-        target, answer = (_cut(evaluation.labels[each], 9.5, CELL - 45) for each in (mistake.target, mistake.answer))
-        text = f"{target} →\n{answer} {mistake.probability:.0%}"
-        axes.set_xlabel(text, fontsize=9.5, labelpad=3, parse_math=False)
-    return drawing._render(figure)
+    size = 12 if columns > 2 else 6 + 2 * columns
+    figure.text(0.5, 1 - above / 2 / height, title, ha="center", va="center", fontsize=size)
+    for place, (index, text) in enumerate(texts.items()):
+        x, y = gap + place % columns * (CELL + gap), height - above - CELL - place // columns * (CELL + below)
+        axes = axes_at(figure, x, y, CELL, CELL)
+        axes.imshow(_square(photos.open(index)), aspect="auto")
+        name = _cut(photos.files[index].name, 8, CELL)
+        axes.set_xlabel(f"{text}\n{name}", fontsize=9, labelpad=3, parse_math=False)
+    return render(figure)
+
+
+def write_doubts(folder: Path, evaluation: Evaluation, photos: Photos) -> None:
+    """The sheet of labels to check, where there are any."""
+    sheet = doubts(evaluation, photos)
+    if sheet is not None:
+        sheet.save(folder / "labels_to_check.png")
 
 
 def write(folder: Path, history: History, evaluation: Evaluation | None, photos: Photos | None) -> None:
@@ -134,7 +175,15 @@ def write(folder: Path, history: History, evaluation: Evaluation | None, photos:
     if evaluation is None or photos is None:
         return
     confusion(evaluation).save(folder / "confusion.png")
-    _write_json(folder / "evaluation.json", evaluation.to_dict())
+    answers = zip(photos.files, evaluation.targets.tolist(), evaluation.answers.tolist(), evaluation.confidences)
+    named = [
+        dict(
+            file="/".join(file.parts[-2:]), label=labels[target], answer=labels[answer], probability=round(float(p), 4)
+        )
+        for labels in [evaluation.labels]
+        for file, target, answer, p in answers
+    ]
+    _write_json(folder / "evaluation.json", {**evaluation.to_dict(), "photos": named})
     mistakes = most_wrong(evaluation, photos)
     if mistakes is None:
         (folder / "most_wrong.png").unlink(missing_ok=True)
@@ -163,7 +212,7 @@ def _width(text: str, size: float) -> int:
 
 def _square(photo: Image.Image) -> Image.Image:
     """The whole photo in the middle of a grey square."""
-    small, _ = drawing._small(photo, (0, 0, *photo.size))
+    small = thumbnail(photo)
     square = Image.new("RGB", (CELL, CELL), "#e8e8e8")
     square.paste(small, ((CELL - small.width) // 2, (CELL - small.height) // 2))
     return square

@@ -9,31 +9,35 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from accelerate import Accelerator
+from accelerate.utils import broadcast_object_list
 from torch import Tensor, nn
 from tqdm import tqdm
 
 from .. import checkpoints
 from ..classifier import Classifier
 from ..familiarity import TrainingFeatures
-from ..hub_upload import UNFINISHED
 from ..model import ViT
 from . import report
+from .accounts import HELD_OUT, LEARNT, LEFT_OUT, TEST, Account, account
+from .accounts import write as write_accounts
+from .alike import SIDE, fingerprints, left_out
 from .card import card
-from .data import DataError, Photos, hold_out
+from .data import DataError, Photos
 from .evaluation import Evaluation
-from .features import features
-from .keeping import repeated
-from .recipe import Augmentation, Recipe, parameter_groups
+from .features import features, features_and_fingerprints
+from .head import STRENGTHS, CrossValidation, Problem, cross_validate, deal
+from .keeping import evened_out, repeated, tell_apart
+from .recipe import Augmentation, parameter_groups
 from .result import Result
-from .start import WORKERS, Run, Start, claim, start
-from .training import Augmented, Features, OnEpoch, Row, Training
-from .views import bar_for, over, without
+from .start import UNFINISHED, WORKERS, Run, Start, prepare_folder, split, start, summary, watched, with_registers
+from .training import Augmented, OnRow, Row, Training
+from .views import bar_for, infer, name_problems, without
 
 ENOUGH = 100  # held-out photos to tell a temperature from
 
 
 def finetune(
-    run: Run, out: Path, resume: bool = False, on_epoch: OnEpoch | None = None, title: str | None = None
+    run: Run, out: Path, resume: bool = False, on_row: OnRow | None = None, title: str | None = None
 ) -> Result:
     """Train, and write a folder that `vit.load` takes: the model, its card, figures and pictures of how it learnt.
 
@@ -41,7 +45,7 @@ def finetune(
     `title` is the card's, by default the folder's name.
     """
     accelerator = Accelerator(gradient_accumulation_steps=run.accumulate)
-    on_epoch = on_epoch if accelerator.is_main_process else None
+    on_row = on_row if accelerator.is_main_process else None
     with accelerator.main_process_first():  # which fetches what the others then find
         begin = start(run)
     if run.recipe.small_epochs:
@@ -49,78 +53,103 @@ def finetune(
     for model in (begin.classifier, begin.teacher):
         if model is not None:
             model.model.to(accelerator.device).eval()
-    state = claim(run, out, resume, begin, accelerator) / "state.pt"
+    state = prepare_folder(run, out, resume, begin, accelerator) / "state.pt"
     try:
-        result = _train(run, out, begin, state, accelerator, on_epoch)
+        result = _train(run, out, begin, state, accelerator, on_row)
     except ValueError:
         if accelerator.is_main_process and not state.exists():
             _clear(out)  # nothing was learnt: what is mended may start anew in the same folder
         raise
     if result.main_process:
-        report.write(out, result.history, result.test, result.photos)
+        report.write(out, result.history, result.figures, result.photos)
+        if result.validated is not None:
+            report.write_doubts(out, result.validated, result.learnt)
+        write_accounts(result.accounts, out)
         (out / "README.md").write_text(card(result, title or out.resolve().name), encoding="utf-8")
         _clear(out)
     return result
 
 
-def _train(
-    run: Run, out: Path, begin: Start, state: Path, accelerator: Accelerator, on_epoch: OnEpoch | None
-) -> Result:
+def _train(run: Run, out: Path, begin: Start, state: Path, accelerator: Accelerator, on_row: OnRow | None) -> Result:
     """The features, the head, all weights, the temperature, the test; and the model is written."""
-    recipe, classifier = run.recipe, begin.classifier
-    everything = len(begin.train) + len(begin.test)
-    train, rows = _readable(run, classifier, begin.train, accelerator)
-    test, test_rows = _readable(run, classifier, begin.test, accelerator)
-    learnt, held = hold_out(train, run.held_out, recipe.seed)
-    unlabelled, unlabelled_rows = None, None
-    if begin.unlabelled is not None:
-        unlabelled, unlabelled_rows = _readable(run, classifier, begin.unlabelled, accelerator)
+    recipe, teacher = run.recipe, begin.teacher
+    parts = _parts(run, begin, accelerator)
+    train, test = parts.train, parts.test
+    unlabelled = None if begin.unlabelled is None else _readable(run, begin, begin.unlabelled, accelerator)[0]
+    learnt, held = watched(run, train)
+    photos, watched_photos = train.take(learnt), train.take(held)
+    classifier = with_registers(run, begin, photos)
+    classifier.model.to(accelerator.device).eval()
 
-    lessons = Lessons.of(train, learnt, unlabelled, recipe.teacher_share)
+    lessons = Lessons.of(photos, unlabelled, recipe.teacher_share)
+    shift = evened_out(lessons.targets, len(train.labels), recipe.balance)
     history: list[Row] = []
-    floor = None
-    if rows is not None:
-        stage, watch = (recipe, on_epoch) if recipe.train == "head" else (recipe.head, None)
-        table = rows if unlabelled_rows is None else torch.cat([rows, unlabelled_rows])
-        history = _train_head(stage, begin, lessons, table, held, accelerator, run.workers, watch)
-        floor = None if test_rows is None or recipe.train == "head" else _measure(classifier, test_rows, test)
-    trained, watched = train.take(learnt), train.take(held)
+    validated: Evaluation | None = None
+    linear_probe: Evaluation | None = None
+    if run.solves_head:
+        validation = _solve_head(run, classifier, teacher, lessons, accelerator, on_row)
+        logits = (validation.logits[: len(photos)] + shift).float()
+        validated = Evaluation(logits, torch.tensor(photos.targets), photos.labels)
+        history = validation.history
+        if recipe.train != "head":
+            linear_probe = _measure(run, classifier, test, accelerator)
     if recipe.train != "head":
-        classifier, history = _train_all(run, begin, lessons, watched, state, accelerator, on_epoch)
+        classifier, history = _train_all(run, classifier, teacher, lessons, watched_photos, state, accelerator, on_row)
         if run.half:
             classifier.model.half().float()
-        trained, rows = _features(run, classifier, trained, accelerator)
-        watched, watched_rows = _features(run, classifier, watched, accelerator)
-    else:
-        assert rows is not None
-        rows, watched_rows = rows[learnt], rows[held]
+    watched_rows = _features(run, classifier, watched_photos, accelerator)
 
     head = classifier.model.head
-    temperature = calibrate(head, _logits(head, watched_rows), torch.tensor(watched.targets))
+    assert isinstance(head, nn.Linear)
+    if unlabelled is not None and teacher is not None and len(watched_photos) >= ENOUGH:
+        others = _features(run, classifier, unlabelled, accelerator)
+        opinion = _opinions(teacher, unlabelled, accelerator, run.workers)
+        tell_apart(
+            head,
+            torch.tensor(photos.targets).unique(),
+            watched_rows,
+            torch.tensor(watched_photos.targets),
+            others,
+            opinion,
+        )
+    else:
+        with torch.no_grad():
+            head.bias.add_(shift.to(head.bias))
+    temperature = calibrate(head, _logits(head, watched_rows), torch.tensor(watched_photos.targets))
     if run.half:
         classifier.model.half().float()  # what is measured is what is written
-    if test_rows is None or run.half or recipe.train != "head":
-        test, test_rows = _features(run, classifier, test, accelerator)
-    measured = _measure(classifier, test_rows, test)
-    if begin.teacher is None:
-        classifier = replace(
-            classifier, training_features=_training_features(run, trained, rows, watched, watched_rows)
-        )
+    measured = _measure(run, classifier, test, accelerator) if len(test) else None
+    if teacher is None:
+        rows = _features(run, classifier, photos, accelerator)
+        held_out = None if recipe.train == "head" else watched_rows  # a frozen backbone knows none of the photos
+        known = TrainingFeatures.fit(rows, torch.tensor(photos.targets), held_out)
+        classifier = replace(classifier, training_features=known)
+    likeness = None
+    if classifier.training_features is not None and len(test):
+        likeness = classifier.training_features.familiarity(_features(run, classifier, test, accelerator))
     if accelerator.is_main_process:
         checkpoints.save(classifier, out, half=run.half)
-    counts = dict(learnt=len(learnt), held_out=len(held), tested=len(test))
+    counts = dict(learnt=len(photos), held_out=len(watched_photos), tested=len(test))
     return Result(
         run=run,
         classifier=classifier,
         history=history,
         temperature=temperature,
-        counts={**counts, "skipped": everything - sum(counts.values())},
-        photos=test,
+        counts=counts,
+        accounts=[
+            *account(photos, LEARNT, run.data, validated),
+            *account(watched_photos, HELD_OUT, run.data),
+            *account(test, TEST, run.data, measured, likeness),
+            *parts.left_out,
+        ],
+        learnt=photos,
+        validated=validated,
+        tested=test,
         test=measured,
-        floor=floor,
+        linear_probe=linear_probe,
         main_process=accelerator.is_main_process,
         shared=begin.shared,
-        teacher=begin.teacher,
+        teacher=teacher,
     )
 
 
@@ -143,22 +172,62 @@ def _clear(out: Path) -> None:
         out.rmdir()
 
 
-def _readable(
-    run: Run, classifier: Classifier, photos: Photos, accelerator: Accelerator
-) -> tuple[Photos, Tensor | None]:
-    """The photos that can be read, with what the frozen base makes of them where a head is trained on that."""
-    if run.recipe.train == "head" or run.recipe.head_epochs:
-        return _features(run, classifier, photos, accelerator)
-    with bar_for(accelerator, len(photos), "reading photos") as bar:
-        _, problems = over(photos, classifier.preprocessing, _nothing, accelerator, None, run.workers, bar)
-    return _without(photos, problems, accelerator), None
+@dataclass(frozen=True)
+class Parts:
+    """The photos to learn from and those to test on, and of the others why they do not count."""
+
+    train: Photos
+    test: Photos
+    left_out: list[Account]
 
 
-def _features(run: Run, classifier: Classifier, photos: Photos, accelerator: Accelerator) -> tuple[Photos, Tensor]:
-    """The photos that can be read, with what the head reads of them."""
+def _parts(run: Run, begin: Start, accelerator: Accelerator) -> Parts:
+    """What can be read, each photo once, and split where there are no test photos."""
+    accelerator.print(summary(begin))
+    train, prints, left = _readable(run, begin, begin.train, accelerator)
+    test, test_prints = None, None
+    if begin.test is not None:
+        test, test_prints, unread = _readable(run, begin, begin.test, accelerator)
+        left += unread
+    doubles = {each.index: each.why for each in left_out(train, prints, test, test_prints)}
+    name_problems(train, doubles, accelerator, "photos do not count")
+    left += account(train, LEFT_OUT, run.data, notes=doubles)
+    once = train.take([index for index in range(len(train)) if index not in doubles])
+    for label, count, before in zip(once.labels, once.counts(), train.counts()):
+        if before and count < 2:
+            number = "one photo" if count else "no photo"
+            raise DataError(f"The class {label!r} has {number} only that counts: add some, or remove the class.")
+    if test is None:
+        kept, tested = split(run, once)
+        once, test = once.take(kept), once.take(tested)
+    return Parts(once, test, left)
+
+
+def _readable(run: Run, begin: Start, photos: Photos, accelerator: Accelerator) -> tuple[Photos, Tensor, list[Account]]:
+    """The photos that can be read, what tells those that are alike, and an account of the others.
+
+    Where a head is solved on what the base makes of them, that is computed.
+    """
+    how = begin.classifier.preprocessing
+    if run.solves_head and not run.changes_base:
+        _, prints, problems = features_and_fingerprints(begin.classifier, photos, accelerator, run.workers)
+    else:
+        with bar_for(accelerator, len(photos), "reading photos") as bar:
+            rows, problems = infer(
+                photos, how, lambda images: fingerprints(images, how), accelerator, None, run.workers, bar
+            )
+        prints = torch.stack([rows.get(index, torch.zeros(3 * SIDE**2)) for index in range(len(photos))])
+    readable = _without(photos, problems, accelerator)
+    own = [index for index in range(len(photos)) if index not in problems]
+    return readable, prints[own], account(photos, LEFT_OUT, run.data, notes=problems)
+
+
+def _features(run: Run, classifier: Classifier, photos: Photos, accelerator: Accelerator) -> Tensor:
+    """What the head reads of photos that can be read (n, D)."""
     rows, problems = features(classifier, photos, accelerator, run.workers)
-    rows = rows[[index for index in range(len(photos)) if index not in problems]]
-    return _without(photos, problems, accelerator), rows
+    if problems:
+        raise DataError(f"A photo can no longer be read ({next(iter(problems.values()))}): put it back, and try again.")
+    return rows
 
 
 def _without(photos: Photos, problems: dict[int, str], accelerator: Accelerator) -> Photos:
@@ -170,21 +239,6 @@ def _without(photos: Photos, problems: dict[int, str], accelerator: Accelerator)
     return readable
 
 
-def _training_features(
-    run: Run, trained: Photos, rows: Tensor, watched: Photos, watched_rows: Tensor
-) -> TrainingFeatures | None:
-    """What the photos are like that the model learnt from."""
-    targets = torch.tensor(trained.targets)
-    if len(watched) >= ENOUGH or run.recipe.train != "head":
-        return TrainingFeatures.fit(rows, targets, watched_rows)
-    # A frozen backbone knows none of the photos, so all of them may be held out in turn.
-    return TrainingFeatures.fit(torch.cat([rows, watched_rows]), torch.cat([targets, torch.tensor(watched.targets)]))
-
-
-def _nothing(images: Tensor) -> Tensor:
-    return images[:, 0, 0, 0]
-
-
 @dataclass(frozen=True)
 class Lessons:
     """The photos that are learnt from: those with labels, and those without as often as the recipe says."""
@@ -193,65 +247,51 @@ class Lessons:
     indexes: list[int]  # of those that an epoch meets
 
     @classmethod
-    def of(cls, train: Photos, learnt: list[int], unlabelled: Photos | None, share: float) -> Lessons:
+    def of(cls, train: Photos, unlabelled: Photos | None, share: float) -> Lessons:
+        indexes = list(range(len(train)))
         if unlabelled is None:
-            return cls(train, learnt)
+            return cls(train, indexes)
         photos = replace(train, files=train.files + unlabelled.files, targets=train.targets + unlabelled.targets)
-        again = repeated(len(unlabelled), len(learnt), share)
-        return cls(photos, learnt + [len(train) + index for index in again])
+        again = repeated(len(unlabelled), len(train), share)
+        return cls(photos, indexes + [len(train) + index for index in again])
 
     @property
     def targets(self) -> Tensor:
         return torch.tensor([self.photos.targets[index] for index in self.indexes])
 
 
-class Head(nn.Module):
-    """A head that reads the first of a row's numbers, the features; a teacher's logits may stand after them."""
-
-    def __init__(self, head: nn.Linear):
-        super().__init__()
-        self.head = head
-
-    def forward(self, rows: Tensor) -> Tensor:
-        return self.head(rows[:, : self.head.in_features])
-
-
-def _train_head(
-    recipe: Recipe,
-    begin: Start,
+def _solve_head(
+    run: Run,
+    classifier: Classifier,
+    teacher: Classifier | None,
     lessons: Lessons,
-    rows: Tensor,
-    held: list[int],
     accelerator: Accelerator,
-    workers: int,
-    on_epoch: OnEpoch | None,
-) -> list[Row]:
-    """`rows` are the features of all lessons' photos; `held` are those of them that the epochs are watched on."""
-    model, targets = begin.classifier.model, torch.tensor(lessons.photos.targets)
-    assert isinstance(model.head, nn.Linear)
-    head, teacher = Head(model.head), None
-    if begin.teacher is not None:
-        width = rows.shape[1]
-        rows = torch.cat([rows, _opinions(begin.teacher, lessons.photos, accelerator, workers)], dim=1)
+    on_row: OnRow | None,
+) -> CrossValidation:
+    """Give the classifier the best head for the features of the lessons' photos; the main process solves for all."""
+    recipe, head = run.recipe, classifier.model.head
+    assert isinstance(head, nn.Linear)
+    photos, targets = lessons.photos, torch.tensor(lessons.photos.targets)
+    rows = _features(run, classifier, photos, accelerator)
+    opinion = None if teacher is None else _opinions(teacher, photos, accelerator, run.workers)
+    found = None
+    if accelerator.is_main_process:
+        counts = torch.tensor(lessons.indexes).bincount(minlength=len(photos))
+        problem = Problem.of(head, rows, targets, recipe.balance, counts, opinion, recipe.keep)
+        with tqdm(desc="head", total=len(STRENGTHS), unit="strength") as bar:
 
-        def teacher(rows: Tensor) -> Tensor:
-            return rows[:, width:]
+            def tried(row: Row) -> None:
+                bar.set_postfix_str(f"cross-validated={row['correct']}/{row['photos']}", refresh=False)
+                bar.update()
+                if on_row is not None and recipe.train == "head":
+                    on_row(row)
 
-    training = Training(
-        head,
-        parameter_groups(head, recipe, layers=0),
-        lambda epoch: Features(rows[lessons.indexes], lessons.targets),
-        lessons.targets,
-        len(lessons.photos.labels),
-        recipe,
-        accelerator,
-        held_out=(lambda head: (_logits(head, rows[held]), targets[held])) if held else None,
-        teacher=teacher,
-    )
-    history = training.run(on_epoch)
-    model.head.load_state_dict(training.best.get_submodule("head").state_dict())
-    accelerator.free_memory()  # Accelerate would go on to scale this head's gradients
-    return history
+            validation = cross_validate(problem, deal(targets, recipe.seed), tried)
+            problem.write(problem.solve(validation.strength), head)
+        found = validation, head.state_dict()
+    [found] = broadcast_object_list([found])
+    head.load_state_dict(found[1])
+    return found[0]
 
 
 def _opinions(teacher: Classifier, photos: Photos, accelerator: Accelerator, workers: int) -> Tensor:
@@ -263,21 +303,22 @@ def _opinions(teacher: Classifier, photos: Photos, accelerator: Accelerator, wor
 
 def _train_all(
     run: Run,
-    begin: Start,
+    classifier: Classifier,
+    teacher: Classifier | None,
     lessons: Lessons,
     watched: Photos,
     state: Path,
     accelerator: Accelerator,
-    on_epoch: OnEpoch | None,
+    on_row: OnRow | None,
 ) -> tuple[Classifier, list[Row]]:
-    recipe, classifier, model = run.recipe, begin.classifier, begin.classifier.model
+    recipe, model = run.recipe, classifier.model
     trained = lessons.photos.take(lessons.indexes)
     start = {name: weights.clone() for name, weights in model.state_dict().items()}
     full = classifier.preprocessing.image_size or model.config.native_size
 
     def epoch(number: int) -> Augmented:
         size = recipe.image_size(number, full)
-        augmentation = Augmentation(recipe.at(number), classifier.preprocessing, size)
+        augmentation = Augmentation(recipe.in_epoch(number), classifier.preprocessing, size)
         return Augmented(trained, augmentation, recipe.seed, number)
 
     def held_out(model: ViT) -> tuple[Tensor, Tensor]:
@@ -295,9 +336,9 @@ def _train_all(
         held_out=held_out if len(watched) else None,
         workers=run.workers,
         state=state,
-        teacher=None if begin.teacher is None else begin.teacher.model.forward,
+        teacher=None if teacher is None else teacher.model.forward,
     )
-    history = training.run(on_epoch)
+    history = training.run(on_row)
     end = training.best.state_dict()
     blended = {name: weights.to(end[name].device).lerp(end[name], recipe.blend) for name, weights in start.items()}
     training.best.load_state_dict(blended)  # WiSE-FT: Wortsman et al., 2022
@@ -325,15 +366,16 @@ def _answers(
 ) -> tuple[Tensor, Photos]:
     """The model's logits, and the photos that they are for: those that can be read."""
     model = classifier.model.eval()
-    rows, problems = over(photos, classifier.preprocessing, model, accelerator, None, workers, bar)
+    rows, problems = infer(photos, classifier.preprocessing, model, accelerator, None, workers, bar)
     logits = [rows[index] for index in sorted(rows)]
     nothing = torch.empty(0, len(photos.labels))
     return torch.stack(logits) if logits else nothing, without(photos, problems, accelerator)
 
 
-def _measure(classifier: Classifier, rows: Tensor, photos: Photos) -> Evaluation:
-    """How good a classifier is on photos whose features are known."""
-    return Evaluation(_logits(classifier.model.head, rows), torch.tensor(photos.targets), photos.labels)
+def _measure(run: Run, classifier: Classifier, photos: Photos, accelerator: Accelerator) -> Evaluation:
+    """How good a classifier is on photos that can be read."""
+    logits = _logits(classifier.model.head, _features(run, classifier, photos, accelerator))
+    return Evaluation(logits, torch.tensor(photos.targets), photos.labels)
 
 
 @torch.no_grad()

@@ -19,17 +19,19 @@ from torch import Tensor, nn
 from .. import checkpoints
 from ..classifier import Classifier
 from ..config import ViTConfig
-from ..hub_upload import UNFINISHED
-from ..images import Preprocessing
+from ..familiarity import LEAST
 from ..model import ViT
-from ..photo_files import PhotoError
+from ..photos.files import PhotoError
+from ..photos.preprocessing import Preprocessing
 from ..registers import place_registers
-from .data import DataError, Photos, hold_out, known_to, open_data, places
+from .data import DataError, Photos, hold_out, known_to, places
 from .features import key_of
 from .keeping import join, load_teacher, unlabelled
 from .recipe import Recipe
+from .sources import open_data
 
 DIGESTS = {"photos": "other photos", "weights": "other weights in its base"}
+UNFINISHED = "unfinished"  # the folder, inside a model's own, of what a run that was stopped goes on from
 WORKERS = min(4, (os.cpu_count() or 1) // 2)
 
 
@@ -40,8 +42,8 @@ class Run:
     data: str  # see `open_data`
     base: str  # a checkpoint; from scratch, a variant such as "Ti/16"
     recipe: Recipe
-    held_out: float = 0.1  # share of the training photos that the epochs are watched on
-    test: float = 0.2  # share that data without test photos gives up for them
+    held_out: float | None = None  # share not trained on, to calibrate by; None: a tenth, where that is enough to
+    test: float | None = None  # share that data without test photos gives up; None: a fifth, and for a head nothing
     half: bool = False  # write float16
     accumulate: int = 1  # parts in which a batch goes through the model
     workers: int = WORKERS  # processes that read photos
@@ -52,9 +54,20 @@ class Run:
     def __post_init__(self) -> None:
         if self.keep_classes and self.recipe.train == "scratch":
             raise ValueError("A model from scratch has no classes to keep: leave --keep-classes out.")
+        if self.held_out is not None and self.recipe.train == "head":
+            raise ValueError("A head is cross-validated, and no photo held out for good: leave --held-out out.")
         for name in ("teacher", "teacher_photos"):
             if getattr(self, name) and not self.keep_classes:
                 raise ValueError(f"--{name.replace('_', '-')} is for --keep-classes: add that, or leave it out.")
+
+    @property
+    def solves_head(self) -> bool:
+        return self.recipe.train == "head" or bool(self.recipe.head_first)
+
+    @property
+    def changes_base(self) -> bool:
+        """Whether the base is changed before anything is learnt, in a way that depends on the photos."""
+        return self.recipe.train != "scratch" and bool(self.recipe.registers or self.recipe.recall)
 
 
 @dataclass(frozen=True)
@@ -62,16 +75,21 @@ class Start:
     """What a fine-tuning starts from."""
 
     classifier: Classifier  # with a head for all classes
-    train: Photos
-    test: Photos
+    train: Photos  # as they are found
+    test: Photos | None
     teacher: Classifier | None = None  # whose classes are kept; they come first
     unlabelled: Photos | None = None  # photos to ask the teacher about
     shared: tuple[str, ...] = ()  # classes that both the teacher and the data have
 
 
 def start(run: Run) -> Start:
-    """The photos and the models, with the classes joined and the registers placed."""
-    train, test = split(run)
+    """The photos and the models, with the classes joined."""
+    data = open_data(run.data)
+    if data.train is None:
+        raise DataError(f"{run.data} has test photos only: add a folder 'train' with the same classes.")
+    train, test = data.train, data.test
+    if len(train.labels) < 2:
+        raise DataError(f"There is one class only, {train.labels[0]!r}: a classifier needs two or more.")
     labels, teacher, photos = train.labels, None, None
     shared: list[str] = []
     if run.recipe.train == "scratch":
@@ -80,28 +98,51 @@ def start(run: Run) -> Start:
     if run.keep_classes:
         teacher = load_teacher(run.teacher or run.base, old)
         labels, shared = join(teacher.labels, train.labels)
-        train, test = known_to(train, labels), known_to(test, labels)
+        train, test = known_to(train, labels), None if test is None else known_to(test, labels)
         photos = unlabelled(run.teacher_photos, labels) if run.teacher_photos else None
-    classifier = give_registers(run, with_head(old, labels, run.recipe.stochastic_depth, teacher), train)
+    classifier = with_head(old, labels, run.recipe.stochastic_depth, teacher)
+    _check_registers(run, classifier)
+    if teacher is not None and run.recipe.recall:
+        _check_shapes(classifier.model, teacher.model, but="register_tokens")
     return Start(classifier, train, test, teacher, photos, tuple(shared))
 
 
-def split(run: Run) -> tuple[Photos, Photos]:
-    """The photos to learn from, and those to test on."""
-    data = open_data(run.data)
-    if data.train is None:
-        raise DataError(f"{run.data} has test photos only: add a folder 'train' with the same classes.")
-    train, test = data.train, data.test
-    if len(train.labels) < 2:
-        raise DataError(f"There is one class only, {train.labels[0]!r}: a classifier needs two or more.")
-    if few := [label for label, count in zip(train.labels, train.counts()) if count < 2]:
-        raise DataError(f"The class {few[0]!r} has one photo only: add some, or remove the class.")
-    if test is None:
-        kept, held = hold_out(train, run.test, run.recipe.seed)
-        if not held:
-            raise DataError("There are no test photos: add a folder 'test', or let a share of the photos be held out.")
-        train, test = train.take(kept), train.take(held)
-    return train, test
+def summary(begin: Start) -> str:
+    """The data in a sentence or two: classes, photos, and which class has fewest and most."""
+    labels, counts = begin.train.labels, begin.train.counts()
+    shown = sorted((count, label) for label, count in zip(labels, counts) if count)
+    (least, fewest), (most, largest) = shown[0], shown[-1]
+    uneven = f"{least} of {fewest} to {most} of {largest}" if least < most else f"{most} of each"
+    tested = "no test folder" if begin.test is None else f"{len(begin.test):,} to test"
+    return f"{len(shown)} classes, {len(begin.train):,} photos to learn from ({uneven}); {tested}."
+
+
+def split(run: Run, train: Photos) -> tuple[list[int], list[int]]:
+    """The indexes of the photos to learn from, and of those to test on, of data that has no test photos.
+
+    A head is cross-validated, which tests it on every photo.
+    """
+    share = (0.0 if run.recipe.train == "head" else 0.2) if run.test is None else run.test
+    kept, tested = hold_out(train, share, run.recipe.seed)
+    if not tested and run.recipe.train != "head":
+        raise DataError("There are no test photos: add a folder 'test', or let a share of the photos be held out.")
+    return kept, tested
+
+
+def watched(run: Run, train: Photos) -> tuple[list[int], list[int]]:
+    """The indexes of the photos to learn from, and of those to calibrate by: none where they would be too few."""
+    if run.recipe.train == "head":
+        return list(range(len(train))), []
+    kept, held = hold_out(train, 0.1 if run.held_out is None else run.held_out, run.recipe.seed)
+    return (kept, held) if run.held_out is not None or len(held) >= LEAST else (list(range(len(train))), [])
+
+
+def with_registers(run: Run, begin: Start, photos: Photos) -> Classifier:
+    """The model with the registers and the share of its teacher's weights that the recipe asks for."""
+    classifier = give_registers(run, begin.classifier, photos)
+    if begin.teacher is not None and run.recipe.recall:
+        classifier = recall(run, classifier, begin.teacher, photos)
+    return classifier
 
 
 def _from_scratch(run: Run, labels: list[str]) -> Classifier:
@@ -119,9 +160,7 @@ def with_head(old: Classifier, labels: list[str], drop: float, teacher: Classifi
     """
     config = replace(old.model.config, classes=len(labels), distillation_head=False, stochastic_depth=drop)
     model = ViT(config)
-    heads = ("head.", "distillation_head.")
-    state = {name: weights for name, weights in old.model.state_dict().items() if not name.startswith(heads)}
-    model.load_state_dict(state, strict=False)
+    model.load_state_dict(_backbone(old.model), strict=False)
     known = places(old.labels, labels)
     if teacher is not None or None not in known:
         if teacher is not None and teacher is not old and teacher.model.config.head_width == config.head_width:
@@ -145,11 +184,47 @@ def give_registers(run: Run, classifier: Classifier, photos: Photos) -> Classifi
     count, model = run.recipe.registers, classifier.model
     if not count or run.recipe.train == "scratch":
         return classifier
-    if model.config.registers:
-        raise ValueError(f"{run.base} has {model.config.registers} registers of its own: leave --registers out.")
+    _check_registers(run, classifier)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.recipe.seed)  # for registers that no sink is there for
         return replace(classifier, model=place_registers(model, _views(classifier, photos), count).model)
+
+
+def recall(run: Run, classifier: Classifier, teacher: Classifier, photos: Photos) -> Classifier:
+    """The model on the way back to its teacher, of whose shape it must be (WiSE-FT: Wortsman et al., arXiv 2109.01903).
+
+    A model that was fine-tuned from its teacher has forgotten little half-way, and learnt most of what it knows.
+    """
+    registers = classifier.model.config.registers if not teacher.model.config.registers else 0
+    theirs = give_registers(replace(run, recipe=replace(run.recipe, registers=registers)), teacher, photos).model
+    _check_shapes(classifier.model, theirs)
+    between = {
+        name: own.lerp(_backbone(theirs)[name], run.recipe.recall) for name, own in _backbone(classifier.model).items()
+    }
+    classifier.model.load_state_dict(between, strict=False)
+    return classifier
+
+
+def _check_registers(run: Run, classifier: Classifier) -> None:
+    if run.recipe.registers and classifier.model.config.registers:
+        raise ValueError(
+            f"{run.base} has {classifier.model.config.registers} registers of its own: leave --registers out."
+        )
+
+
+def _check_shapes(own: ViT, theirs: ViT, but: str = "") -> None:
+    shapes = [{name: each.shape for name, each in _backbone(model).items() if name != but} for model in (own, theirs)]
+    if shapes[0] != shapes[1]:
+        raise ValueError("The teacher's weights are of another shape than the base's: leave --recall out.")
+
+
+def _backbone(model: ViT) -> dict[str, Tensor]:
+    """The weights below the heads."""
+    return {
+        name: weights
+        for name, weights in model.state_dict().items()
+        if not name.startswith(("head.", "distillation_head."))
+    }
 
 
 def _views(classifier: Classifier, photos: Photos, most: int = 64) -> Iterator[Tensor]:
@@ -162,7 +237,7 @@ def _views(classifier: Classifier, photos: Photos, most: int = 64) -> Iterator[T
                 yield image
 
 
-def claim(run: Run, out: Path, resume: bool, begin: Start, accelerator: Accelerator) -> Path:
+def prepare_folder(run: Run, out: Path, resume: bool, begin: Start, accelerator: Accelerator) -> Path:
     """The folder of what a resumed run goes on from. A run goes on as it began, and nothing is overwritten.
 
     The main process decides for all; several machines need a disk that they share for it.
@@ -170,7 +245,7 @@ def claim(run: Run, out: Path, resume: bool, begin: Start, accelerator: Accelera
     refusal = None
     if accelerator.is_main_process:
         try:
-            _claim(out, resume, _settings(run, begin, accelerator))
+            _prepare_folder(out, resume, _settings(run, begin, accelerator))
         except (ValueError, OSError) as error:
             refusal = error
     [refusal] = broadcast_object_list([refusal])
@@ -193,7 +268,7 @@ def _settings(run: Run, begin: Start, accelerator: Accelerator) -> dict[str, Any
     return json.loads(json.dumps(settings))
 
 
-def _claim(out: Path, resume: bool, settings: dict[str, Any]) -> None:
+def _prepare_folder(out: Path, resume: bool, settings: dict[str, Any]) -> None:
     known = out / UNFINISHED / "settings.json"
     if resume:
         if not known.exists():

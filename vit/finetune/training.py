@@ -1,4 +1,4 @@
-"""The training loop: one for a head on cached features and for all weights on photos.
+"""The training loop.
 
 Everything random is drawn from the run's seed and the place in the run (epoch, step, photo), and never from what went
 before. So a run that is resumed goes the way an unbroken one goes; and so does one that is shared among processes or
@@ -28,31 +28,18 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms.v2 import MixUp
 from tqdm import tqdm
 
-from ..photo_files import PhotoError
+from ..photos.files import PhotoError
 from .data import Photos
-from .keeping import Keeping, shares
-from .objective import Objective, Teacher, log_prior
+from .keeping import Keeping
+from .objective import Objective, Teacher, shares
 from .recipe import GROUP, Augmentation, Recipe, schedule, seed_of
 
 Row = dict[str, Any]  # the figures of an epoch
-OnEpoch = Callable[[Row], None]
+OnRow = Callable[[Row], None]
 Model = TypeVar("Model", bound=nn.Module)
 SAVE_EVERY = 60  # seconds; more where saving is slow
 # What torch, its allocators and oneDNN say.
 OUT_OF_MEMORY = ("out of memory", "allocate memory", "not enough memory", "could not create a primitive")
-
-
-class Features(Dataset[tuple[Tensor, Tensor]]):
-    """Rows of a table with their classes."""
-
-    def __init__(self, rows: Tensor, targets: Tensor):
-        self.rows, self.targets = rows, targets
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitems__(self, indexes: list[int]) -> tuple[Tensor, Tensor]:
-        return self.rows[indexes], self.targets[indexes]
 
 
 class Augmented(Dataset[tuple[Tensor, int]]):
@@ -113,18 +100,16 @@ class Training(Generic[Model]):
         self.steps, self.batch_size = _divide(self.count, recipe.batch_size, accelerator.num_processes)
         if self.accumulate > self.batch_size // accelerator.num_processes:
             raise ValueError(f"A batch of {self.batch_size} photos has no {self.accumulate} parts: --accumulate less.")
-        prior = recipe.balance * log_prior(targets, classes).to(accelerator.device)
-
         for group in groups:
             group["peak"] = group["lr"]
         self.model = model.to(accelerator.device)
         self.average = AveragedModel(self.model, avg_fn=_moving(recipe.ema)) if recipe.ema else None
         self.teacher = teacher
-        objective = Objective(self.model, prior, recipe)
+        objective = Objective(self.model, targets, classes, recipe)
         if teacher is not None:
-            objective = Keeping(self.model, prior, recipe, teacher)
+            objective = Keeping(self.model, targets, classes, recipe, teacher)
         self.wrapped, self.optimizer = accelerator.prepare(objective, torch.optim.AdamW(groups))
-        self.at = Progress()
+        self.progress = Progress()
         if state is not None and state.exists():
             self._restore(state)
         self.saved, self.saving, self.asked_to_stop = time.monotonic(), 0.0, False
@@ -134,33 +119,26 @@ class Training(Generic[Model]):
         """The weights to use: their moving average, where the recipe has one."""
         return self.model if self.average is None else self.average.module  # type: ignore[return-value]
 
-    def run(self, on_epoch: OnEpoch | None = None) -> list[Row]:
+    def run(self, on_row: OnRow | None = None) -> list[Row]:
         """A row of figures for each epoch. Ctrl-C is heard after a step, and what was learnt is saved."""
         with _heard(self._ask):
-            while self.at.epoch < self.recipe.epochs:
+            while self.progress.epoch < self.recipe.epochs:
                 self._epoch()
-                if on_epoch is not None:
-                    on_epoch(self.at.history[-1])
-        return self.at.history
+                if on_row is not None:
+                    on_row(self.progress.history[-1])
+        return self.progress.history
 
     def _ask(self) -> None:
         self.asked_to_stop = True
 
     def _epoch(self) -> None:
-        at = self.at
-        data = self.epoch_of(at.epoch)
-        whole = hasattr(data, "__getitems__")  # it gives batches already put together, and needs no help in that
-        parts = DataLoader(
-            data,
-            batch_sampler=self._parts(),
-            num_workers=0 if whole else self.workers,
-            collate_fn=_as_it_is if whole else None,
-            worker_init_fn=deaf,
-        )
+        progress = self.progress
+        data = self.epoch_of(progress.epoch)
+        parts = DataLoader(data, batch_sampler=self._parts(), num_workers=self.workers, worker_init_fn=ignore_interrupt)
         with tqdm(
-            desc=f"epoch {at.epoch + 1}/{self.recipe.epochs}",
+            desc=f"epoch {progress.epoch + 1}/{self.recipe.epochs}",
             total=self.steps,
-            initial=at.step,
+            initial=progress.step,
             unit="step",
             disable=not self.accelerator.is_main_process,
         ) as bar:
@@ -171,20 +149,20 @@ class Training(Generic[Model]):
                     raise
                 raise ValueError(self._smaller()) from error
             row = self._row(bar)
-        self.at = Progress(epoch=at.epoch + 1, history=[*at.history, row])
+        self.progress = Progress(epoch=progress.epoch + 1, history=[*progress.history, row])
         self._save()
 
     def _train(self, parts: DataLoader[tuple[Tensor, Tensor | int]], bar: tqdm) -> None:
         """The rest of the epoch's steps."""
-        at = self.at
-        began = time.monotonic() - at.seconds
+        progress = self.progress
+        began = time.monotonic() - progress.seconds
         self.wrapped.train()
-        for number, (inputs, targets) in enumerate(_readable(parts)):
+        for number, (inputs, targets) in enumerate(_batches(parts)):
             last = (number + 1) % self.accumulate == 0
-            self._part(inputs, targets, number % self.accumulate, last)
+            self._micro_batch(inputs, targets, number % self.accumulate, last)
             if not last:
                 continue
-            at.seconds = time.monotonic() - began
+            progress.seconds = time.monotonic() - began
             bar.set_postfix_str(self._figures(), refresh=False)
             bar.update()
             if self.asked_to_stop or time.monotonic() - self.saved > max(SAVE_EVERY, 50 * self.saving):
@@ -193,15 +171,21 @@ class Training(Generic[Model]):
                 raise KeyboardInterrupt
 
     def _figures(self) -> str:
-        at = self.at
-        return f"loss={at.loss / at.photos:.3f}, accuracy={at.correct / max(1, at.labelled):.1%}"
+        progress = self.progress
+        accuracy = progress.correct / max(1, progress.labelled)
+        return f"loss={progress.loss / progress.photos:.3f}, accuracy={accuracy:.1%}"
 
     def _row(self, bar: tqdm) -> Row:
         """The figures of an epoch that is over, with those of the photos held out."""
-        at = self.at
-        row: Row = dict(epoch=at.epoch + 1, loss=at.loss / at.photos, correct=at.correct, photos=at.labelled)
-        row["learning_rate"] = self.recipe.learning_rate * self._share(at.step - 1)
-        row["seconds"] = at.seconds
+        progress = self.progress
+        row: Row = dict(
+            epoch=progress.epoch + 1,
+            loss=progress.loss / progress.photos,
+            correct=progress.correct,
+            photos=progress.labelled,
+        )
+        row["learning_rate"] = self.recipe.learning_rate * self._share(progress.step - 1)
+        row["seconds"] = progress.seconds
         if self.held_out is not None:
             logits, targets = self.held_out(self.best.eval())
             correct = int((logits.argmax(1) == targets).sum())
@@ -211,28 +195,29 @@ class Training(Generic[Model]):
 
     def _parts(self) -> list[list[int]]:
         """The photos of this process for each pass of the rest of the epoch: a batch is `accumulate` passes."""
-        generator = torch.Generator().manual_seed(seed_of(self.recipe.seed, self.at.epoch))
+        generator = torch.Generator().manual_seed(seed_of(self.recipe.seed, self.progress.epoch))
         order = torch.randperm(self.count, generator=generator).tolist()
         own = self.batch_size // self.accelerator.num_processes
         parts = []
-        for step in range(self.at.step, self.steps):
+        for step in range(self.progress.step, self.steps):
             first = step * self.batch_size + self.accelerator.process_index * own
             batch = torch.tensor(order[first : first + own])
             parts += [part.tolist() for part in batch.tensor_split(self.accumulate)]
         return parts
 
-    def _part(self, inputs: Tensor, targets: Tensor, part: int, last: bool) -> None:
+    def _micro_batch(self, inputs: Tensor, targets: Tensor, part: int, last: bool) -> None:
         """One pass forward and back; after the last one of a batch, a step."""
-        at, recipe, accelerator = self.at, self.recipe, self.accelerator
+        progress, recipe, accelerator = self.progress, self.recipe, self.accelerator
         own = self.batch_size // accelerator.num_processes
         before = sum(len(earlier) for earlier in torch.empty(own).tensor_split(self.accumulate)[:part])
         place = accelerator.process_index * own + before  # of the first photo in the batch
         inputs, targets = inputs.to(accelerator.device), targets.to(accelerator.device)
         if self.teacher is not None:
             targets = shares(targets, self.classes)
-        if recipe.at(at.epoch).mixup:
+        if recipe.in_epoch(progress.epoch).mixup:
             inputs, targets = self._mix(inputs, targets, place)
-        torch.manual_seed(seed_of(recipe.seed, at.epoch, at.step, place))  # for dropout and stochastic depth
+        # For dropout and stochastic depth.
+        torch.manual_seed(seed_of(recipe.seed, progress.epoch, progress.step, place))
         with nullcontext() if last else accelerator.no_sync(self.wrapped):
             loss, logits = self.wrapped(inputs, targets)
             accelerator.backward(loss / own * accelerator.gradient_accumulation_steps)  # which it divides by
@@ -242,19 +227,19 @@ class Training(Generic[Model]):
         sums = torch.stack([loss.detach(), correct, labelled.sum(), labelled.new_tensor(len(labelled))])
         loss, *counts = accelerator.reduce(sums, "sum").tolist()
         right, known, photos = map(round, counts)
-        at.loss, at.photos = at.loss + loss, at.photos + photos
-        at.correct, at.labelled = at.correct + right, at.labelled + known
+        progress.loss, progress.photos = progress.loss + loss, progress.photos + photos
+        progress.correct, progress.labelled = progress.correct + right, progress.labelled + known
         if not last:
             return
         for group in self.optimizer.param_groups:
-            group["lr"] = group["peak"] * self._share(at.step)
+            group["lr"] = group["peak"] * self._share(progress.step)
         if recipe.clip:
             accelerator.clip_grad_norm_(self.model.parameters(), recipe.clip)
         self.optimizer.step()
         self.optimizer.zero_grad()
         if self.average is not None:
             self.average.update_parameters(self.model)
-        at.step += 1
+        progress.step += 1
 
     def _mix(self, inputs: Tensor, targets: Tensor, place: int) -> tuple[Tensor, Tensor]:
         """Mixup within each group of eight, drawn by the group's place in the batch."""
@@ -262,7 +247,7 @@ class Training(Generic[Model]):
         mixed = []
         with torch.random.fork_rng(devices=[]):
             for start in range(0, len(inputs), GROUP):
-                torch.manual_seed(seed_of(self.recipe.seed, self.at.epoch, self.at.step, place + start, 1))
+                torch.manual_seed(seed_of(self.recipe.seed, self.progress.epoch, self.progress.step, place + start, 1))
                 mixed.append(mixup(inputs[start : start + GROUP], targets[start : start + GROUP]))
         return torch.cat([images for images, _ in mixed]), torch.cat([shares for _, shares in mixed])
 
@@ -276,7 +261,7 @@ class Training(Generic[Model]):
         )
 
     def _share(self, step: int) -> float:
-        return schedule(self.recipe, self.steps * self.recipe.epochs, self.at.epoch * self.steps + step)
+        return schedule(self.recipe, self.steps * self.recipe.epochs, self.progress.epoch * self.steps + step)
 
     def _save(self) -> None:
         if self.state is not None and self.accelerator.is_main_process:
@@ -284,7 +269,7 @@ class Training(Generic[Model]):
             content = {name: part.state_dict() for name, part in self._kept().items()}
             new = self.state.with_suffix(".new")
             try:
-                torch.save({**content, "progress": vars(self.at)}, new)
+                torch.save({**content, "progress": vars(self.progress)}, new)
             except RuntimeError as error:  # which is what torch makes of a full disk
                 new.unlink(missing_ok=True)
                 raise OSError(errno.ENOSPC, "the disk may be full", str(new)) from error
@@ -299,7 +284,7 @@ class Training(Generic[Model]):
             raise ValueError(f"{str(state)!r} is damaged: start the run anew, in another folder.") from error
         for name, part in self._kept().items():
             part.load_state_dict(content[name])
-        self.at = Progress(**content["progress"])
+        self.progress = Progress(**content["progress"])
 
     def _kept(self) -> dict[str, Any]:
         """The parts of a run that hold what it has learnt."""
@@ -328,12 +313,12 @@ def _divide(photos: int, batch_size: int, processes: int) -> tuple[int, int]:
     return max([(fewer, batch_size), (more, smaller)], key=math.prod)  # the first where both leave as many over
 
 
-def _readable(parts: DataLoader[tuple[Tensor, Tensor | int]]) -> Iterator[tuple[Tensor, Tensor]]:
+def _batches(parts: DataLoader[tuple[Tensor, Tensor | int]]) -> Iterator[tuple[Tensor, Tensor]]:
     """The same, unless a photo is gone that could be read when the run began."""
     try:
         yield from parts
     except PhotoError as error:
-        reason = str(error).strip().splitlines()[-1].removeprefix("vit.photo_files.PhotoError: ")
+        reason = str(error).strip().splitlines()[-1].rpartition(f"{PhotoError.__name__}: ")[2]
         raise ValueError(f"A photo can no longer be read ({reason}): put it back, and go on with --resume.") from error
 
 
@@ -355,13 +340,9 @@ def _heard(ask: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def deaf(worker: int) -> None:
+def ignore_interrupt(worker: int) -> None:
     """Ctrl-C is for the process that trains, which then ends this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _as_it_is(batch: Any) -> Any:
-    return batch
 
 
 def _moving(decay: float) -> Callable[[Tensor, Tensor, Tensor | int], Tensor]:

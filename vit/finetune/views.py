@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from tqdm import tqdm
 
-from ..images import Preprocessing
-from ..photo_files import PhotoError
+from ..photos.files import PhotoError
+from ..photos.preprocessing import Preprocessing
 from .data import Photos
-from .training import deaf, out_of_memory
+from .training import ignore_interrupt, out_of_memory
 
 BATCH = 16
 NAMED = 10  # unreadable photos that are named, the others are counted
@@ -45,7 +45,7 @@ def bar_for(accelerator: Accelerator, photos: int, what: str, leave: bool = Fals
 
 
 @torch.no_grad()
-def over(
+def infer(
     photos: Photos,
     preprocessing: Preprocessing,
     model: Callable[[Tensor], Tensor],
@@ -63,7 +63,7 @@ def over(
     rows: dict[int, Tensor] = {}
     problems: dict[int, str] = {}
     views = Views(photos, preprocessing, own)
-    for batch in DataLoader(views, BATCH, num_workers=workers, collate_fn=list, worker_init_fn=deaf):
+    for batch in DataLoader(views, BATCH, num_workers=workers, collate_fn=list, worker_init_fn=ignore_interrupt):
         problems |= {index: wrong for index, wrong in batch if isinstance(wrong, str)}
         seen = {index: view for index, view in batch if isinstance(view, Tensor)}
         images = [view.to(accelerator.device) for view in seen.values()]
@@ -89,9 +89,14 @@ def _run(model: Callable[[Tensor], Tensor], images: list[Tensor]) -> Iterable[Te
 
 def without(photos: Photos, problems: dict[int, str], accelerator: Accelerator) -> Photos:
     """The photos that can be read; the others are named and counted."""
+    name_problems(photos, problems, accelerator, "photos were skipped")
+    return photos.take([index for index in range(len(photos)) if index not in problems])
+
+
+def name_problems(photos: Photos, problems: dict[int, str], accelerator: Accelerator, what: str) -> None:
+    """Some photos by name, with what is wrong with them, and how many there are."""
     if problems and accelerator.is_main_process:
         for index, problem in sorted(problems.items())[:NAMED]:
             print(f"vit: {photos.files[index]}: {problem}", file=sys.stderr)
         more = f", {len(problems) - NAMED} of them not named here" if len(problems) > NAMED else ""
-        print(f"vit: {len(problems)} of {len(photos)} photos were skipped{more}.", file=sys.stderr)
-    return photos.take([index for index in range(len(photos)) if index not in problems])
+        print(f"vit: {len(problems)} of {len(photos)} {what}{more}.", file=sys.stderr)

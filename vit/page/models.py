@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -14,9 +16,15 @@ from tqdm import tqdm
 
 from ..checkpoints import CheckpointError, load
 from ..classifier import Classifier
+from .turns import Turns
 
 KEPT = 3  # models in memory at once
+PATIENCE = 2.0  # seconds for the Hub to answer at all: a visitor is waiting
 OnProgress = Callable[[float, str], Any]  # the share that is done, and of what
+
+
+NOTHING = "no classes"
+REGISTERS = "#registers"  # after a model's source: the same with test-time registers
 
 
 @dataclass(frozen=True)
@@ -27,48 +35,65 @@ class Known:
     name: str
     size: str
     look_for: str
+    knows: str = NOTHING
+    classes: int = 0
 
+
+IMAGENET = ("1,000 things", 1000)  # what ImageNet's labels name
 
 KNOWN = (
-    Known("foodvision-101", "FoodVision 101", "comes with the page", "101 dishes; watch it settle in the last layers"),
-    Known("foodvision-mini", "FoodVision Mini", "comes with the page", "pizza, steak or sushi, and nothing else"),
+    Known(
+        "everyday", "Everyday", "comes with the page", "things and dishes in one head", "1,097 things and dishes", 1097
+    ),
+    Known("foodvision-101", "FoodVision 101", "comes with the page", "the last layers settle it", "101 dishes", 101),
+    Known("foodvision-mini", "FoodVision Mini", "comes with the page", "three classes only", "pizza, steak, sushi", 3),
     Known(
         "timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k",
         "ViT-Ti/16",
         "23 MB",
-        "ImageNet's 1000 classes; patches in the corners become outliers from layer 7 on",
+        "patches in the corners become sinks from layer 8 on",
+        *IMAGENET,
     ),
     Known(
         "google/vit-base-patch16-224",
         "ViT-B/16, the paper's",
         "346 MB",
-        "ImageNet's 1000 classes; early heads look near or everywhere, late ones at the object",
+        "early heads look near or everywhere, late ones at the object",
+        *IMAGENET,
     ),
     Known(
         "facebook/deit-small-patch16-224",
         "DeiT-S/16",
         "88 MB",
-        "ImageNet alone, without larger data; compare what it finds with ViT-B",
+        "learnt from ImageNet alone; compare what it finds with ViT-B",
+        *IMAGENET,
     ),
+    Known("facebook/dino-vits16", "DINO S/16", "87 MB", "learnt from photos alone, and its last heads outline objects"),
     Known(
-        "facebook/dino-vits16",
-        "DINO S/16",
-        "87 MB",
-        "no classes: it learnt from photos alone, and its last heads outline objects",
-    ),
-    Known(
-        "facebook/dinov2-small",
-        "DINOv2 S/14",
-        "88 MB",
-        "no classes: pin a patch, and it looks at the same part of other things",
+        "facebook/dinov2-small", "DINOv2 S/14", "88 MB", "pin a patch, and it looks at the same part of other things"
     ),
     Known(
         "facebook/dinov2-with-registers-small",
         "DINOv2 S/14 with registers",
         "88 MB",
-        "no classes: four registers take what outlier patches carry elsewhere",
+        "four registers take what sinks carry elsewhere",
     ),
 )
+
+
+def title(classifier: Classifier) -> str:
+    """What a model is called on the page."""
+    known = {model.source: model.name for model in KNOWN}
+    source = classifier.name.removesuffix(REGISTERS)
+    name = known.get(source) or Path(source).name or classifier.model.config.name
+    return name if source == classifier.name else f"{name} with registers"
+
+
+def knows(classifier: Classifier) -> str:
+    """What it can name, in a few words."""
+    known = {model.source: model.knows for model in KNOWN}
+    count = len(classifier.labels)
+    return known.get(classifier.name.removesuffix(REGISTERS)) or (f"{count:,} classes" if count else NOTHING)
 
 
 class Models:
@@ -77,40 +102,72 @@ class Models:
     def __init__(self, first: Classifier, any_model: bool = False) -> None:
         self.first = first
         self.any_model = any_model
-        self.turn = Lock()  # to run a model: one at a time has all cores
+        self.lock = Turns()  # to run a model: one at a time has all cores
+        self._aside = Turns()
         self._kept: OrderedDict[str, Classifier] = OrderedDict()
         self._changing = Lock()
         self._loading: defaultdict[str, Lock] = defaultdict(Lock)  # by source: a download holds up nobody else
 
     @property
-    def choices(self) -> list[tuple[str, str]]:
-        """Text and source of each model, the page's own first."""
-        known = [(f"{model.name} · {model.size} · {model.look_for}", model.source) for model in KNOWN]
-        own = next((choice for choice in known if choice[1] == self.first.name), None)
-        if own is None:
-            labels = f"{len(self.first.labels):,} classes" if self.first.labels else "no classes"
-            own = (f"{Path(self.first.name).name} · {self.first.model.config.name} · {labels}", self.first.name)
-        return [own, *(choice for choice in known if choice != own)]
+    def rows(self) -> list[dict[str, Any]]:
+        """What the page says of each model that it offers, its own first."""
+        rows = [asdict(model) for model in KNOWN]
+        own = next((row for row in rows if row["source"] == self.first.name), None) or {
+            "source": self.first.name,
+            "name": title(self.first),
+            "size": self.first.model.config.name,
+            "look_for": "",
+            "knows": knows(self.first),
+            "classes": len(self.first.labels),
+        }
+        return [{**row, "any": self.any_model} for row in (own, *(row for row in rows if row != own))]
+
+    def title(self, source: str) -> str:
+        """What a model of the list is called."""
+        return next((row["name"] for row in self.rows if row["source"] == source), source)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """A turn for one pass of what visitors try out: whoever wants a prediction waits for one of them at most."""
+        with self._aside, self.lock:
+            yield
 
     def get(self, source: str, on_progress: OnProgress | None = None) -> Classifier:
         """The model, loaded if need be. Raises a sentence for one that is not offered or cannot be had."""
         if source == self.first.name:
             return self.first
+        if source.endswith(REGISTERS):
+            plain = self.get(source.removesuffix(REGISTERS), on_progress)
+            said = "Looking for the neurons that make the sinks"
+            return self._once(source, lambda: self._with_registers(plain, source), said, on_progress)
         if not self.any_model and source not in [model.source for model in KNOWN]:
             raise CheckpointError("This page offers the models of its list only: choose one of them.")
+        bar = None if on_progress is None else _bar(source, on_progress)
+        loads = partial(load, source, progress=bar, patience=PATIENCE)
+        return self._once(source, loads, f"Loading {source}", on_progress)
+
+    def _with_registers(self, plain: Classifier, name: str) -> Classifier:
+        """The model with test-time registers in place of its sinks."""
+        with self.lock:
+            return replace(plain.with_registers(), name=name)
+
+    def _once(
+        self, source: str, make: Callable[[], Classifier], said: str, on_progress: OnProgress | None
+    ) -> Classifier:
+        """The model that is kept, or made now: once, however many ask for it meanwhile."""
         with self._changing:
             loading = self._loading[source]
         with loading:
             found = self._kept.get(source)
             if found is None:
                 if on_progress is not None:
-                    on_progress(0, f"Loading {source}")
-                found = load(source, progress=None if on_progress is None else _bar(source, on_progress))
-        with self._changing:
-            self._kept[source] = found
-            self._kept.move_to_end(source)
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+                    on_progress(0, said)
+                found = make()
+            with self._changing:
+                self._kept[source] = found
+                self._kept.move_to_end(source)
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
         return found
 
 

@@ -19,9 +19,9 @@ THEME = gr.themes.Default(
     block_info_text_color="*neutral_600",
     block_info_text_color_dark="*neutral_300",
 )
-# The list of models, one on each line.
+# The explorer has the window to itself.
 CSS = """
-.gradio-container { max-width: 1480px !important; }
+.gradio-container { max-width: none !important; }
+.gradio-container > .main { padding: 0 !important; max-width: none !important; }
 .gradio-container .html-container { padding: 0; }
-.models .wrap { flex-direction: column; align-items: stretch; }
 """

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import gradio as gr
 from gradio.data_classes import FileData, GradioModel
 from gradio.processing_utils import save_bytes_to_cache
+from gradio.utils import get_upload_folder
 from pydantic import Field
 
 from .. import scripts
@@ -19,12 +22,21 @@ class ExplorerFiles(GradioModel):
     model: str
     explanation: FileData
     maps: list[FileData] = Field(default_factory=list)  # of the other methods; the page asks for them by and by
+    number: str = Field(default_factory=lambda: uuid4().hex)  # another one each time, so that it is seen as new
+
+
+class Progress(GradioModel):
+    """How far a model has come that is on its way."""
+
+    share: float
+    text: str
 
 
 class Answer(GradioModel):
     """What the explorer asked for, none of it where that failed."""
 
     asked: dict[str, Any]  # the question, so that an answer which comes too late is known
+    progress: Progress | None = None
     files: list[FileData] = Field(default_factory=list)  # more of them from one answer to the next
     done: bool = False
 
@@ -44,23 +56,37 @@ class _Shown(gr.HTML):
         return self.data_model.model_json_schema()
 
 
+EVENTS = ("follow_link", "choose_model", "cancel_load", "ask_maps", "ask_attention", "ask_patch", "save_arrays")
+MODE_EVENTS = ("ask_figures", "ask_trace", "ask_what_if", "ask_fewest", "ask_curves")
+
+
 class Explorer(_Shown):
     """Shows `ExplorerFiles`. Several on one page have a slot each: "a", "b" …
 
-    Events: `follow_link` (example, model), `ask_maps`, `ask_patch` (patch), `save_arrays` (label, against, heads,
-    patch). Each question but the first is answered by `Answers` of the same slot.
+    `models` are the rows of the list to choose from, none where the model is not to be changed.
+
+    Events: `follow_link` (example, model), `choose_model` (model, registers), `cancel_load`, and questions: `ask_maps`,
+    `ask_attention`, `ask_patch` (patch), `save_arrays` (label, against, heads, patch), which `Answers` of the same slot
+    hand on; and those of the modes: `ask_figures`, `ask_trace` (layer, head, patch), and, with
+    changes, `ask_what_if` and `ask_fewest`, and `ask_curves`, which `cancel_curves` ends.
     """
 
     data_model = ExplorerFiles
 
-    def __init__(self, slot: str = "a", **options: Any) -> None:
+    def __init__(self, slot: str = "a", models: Sequence[dict[str, Any]] = (), **options: Any) -> None:
         self.slot = slot
-        events = ("follow_link", "ask_maps", "ask_patch", "save_arrays")
-        super().__init__(html_template="", js_on_load=scripts.start("main.js", *events), slot=slot, **options)
+        super().__init__(
+            html_template="",
+            js_on_load=scripts.start("main.js", *EVENTS, *MODE_EVENTS, "cancel_curves"),
+            slot=slot,
+            models=list(models),
+            **options,
+        )
 
-    def keep(self, content: bytes, name: str) -> FileData:
-        """A file for the page, in Gradio's cache, which is emptied by and by."""
-        return FileData(path=save_bytes_to_cache(content, name, self.GRADIO_CACHE), orig_name=name)
+
+def keep(content: bytes, name: str) -> FileData:
+    """A file for the page, in Gradio's cache, which is emptied by and by."""
+    return FileData(path=save_bytes_to_cache(content, name, get_upload_folder()), orig_name=name)
 
 
 class Answers(_Shown):

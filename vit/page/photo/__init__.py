@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 from collections.abc import Iterable, Sequence
@@ -14,14 +13,13 @@ from gradio.data_classes import FileData
 from gradio.processing_utils import save_file_to_cache
 from PIL import Image
 
-from ...photo_files import Upload
 from .. import scripts
 
 SIDE = 144  # pixels of an example's longer side: twice what is shown, for fine screens
 
 
 class PhotoBox(gr.HTML):
-    """Gives the photo's path as it came, for `open_photo` to open. Events: `change`, and `pick` (name of an example).
+    """Gives the photo's path as it came, for `open_upload` to open. Events: `change`, and `pick` (name of an example).
 
     Not gr.Image, which decodes any giant, takes as long to load as an empty page, and shows the photo a second time.
     """
@@ -32,12 +30,12 @@ class PhotoBox(gr.HTML):
         super().__init__(
             html_template="",
             js_on_load=scripts.start("photo.js", "pick"),
-            examples=[{"name": photo.stem, "src": _thumbnail(photo)} for photo in examples],
+            examples=[{"name": photo.stem, "src": scripts.offer(_thumbnail(photo))} for photo in examples],
             **options,
         )
 
-    def preprocess(self, payload: Any) -> Upload | None:
-        return None if payload is None else Upload(payload.path)
+    def preprocess(self, payload: Any) -> str | None:
+        return None if payload is None else payload.path
 
     def postprocess(self, value: str | None) -> Any:
         if value is None:
@@ -61,8 +59,8 @@ def digest(photo: str | Path) -> str:
     return hashlib.sha256(Path(photo).read_bytes()).hexdigest()
 
 
-def _thumbnail(photo: Path) -> str:
+def _thumbnail(photo: Path) -> bytes:
     with Image.open(photo) as small:
         small.thumbnail((SIDE, SIDE))
         small.save(content := io.BytesIO(), "JPEG", quality=75)
-    return f"data:image/jpeg;base64,{base64.b64encode(content.getvalue()).decode()}"
+    return content.getvalue()

@@ -4,20 +4,43 @@ import { parse } from "./data/safetensors.js";
 
 /** @import { File } from "./data/safetensors.js" */
 /** @typedef {{ url: string, orig_name: string }} FileData */
-/** @typedef {{ asked: { kind: string, number: number }, files: FileData[], done: boolean }} Answer  see explorer/__init__.py */
+/** @typedef {{ share: number, text: string }} Progress */
+/** @typedef {{ asked: { kind: string, number: number }, files: FileData[], progress: Progress | null, done: boolean }} Answer  see explorer/__init__.py */
 
-const ALWAYS_HEARD = ["save_arrays"]; // what a visitor waits for, even if another photo is shown by then
+const ALWAYS_HEARD = ["save_arrays", "choose_model", "follow_link"]; // what a visitor waits for, even if another photo is shown by then
+
+const AT_ONCE = ["choose_model", "follow_link", "cancel_load", "ask_curves", "cancel_curves"]; // the others wait for the last of their kind to be answered
+const PATIENCE = 60_000; // milliseconds, after which an answer is not waited for any more
 
 /**
  * @param {(kind: string, data: object) => void} trigger  the events of the component
  * @param {() => string | null} wanted  the address of the explanation that is to be shown
  */
 export function createAsk(trigger, wanted) {
-  /** @type {Map<string, { number: number, heard: number, onFile: (file: FileData) => void, resolve: (files: FileData[]) => void }>} */
+  /** @type {Map<string, { number: number, heard: number, onFile: (file: FileData) => void, onProgress: (progress: Progress) => void, resolve: (files: FileData[]) => void }>} */
   const open = new Map(); // the last question of each kind
+  /** @type {Map<string, { number: number, since: number }>} */
+  const running = new Map(); // what the server is at, by kind
+  /** @type {Map<string, { kind: string, number: number }>} */
+  const waiting = new Map(); // the last question of a kind that waits: Gradio would ask it with the first one's words
   let count = 0;
 
   const inTime = timely(wanted);
+
+  function send(/** @type {{ kind: string, number: number }} */ question) {
+    const { kind, number } = question;
+    const before = running.get(kind);
+    if (before && Date.now() - before.since < PATIENCE && !AT_ONCE.includes(kind)) return waiting.set(kind, question);
+    running.set(kind, { number, since: Date.now() });
+    trigger(kind, question);
+  }
+
+  function sendNext(/** @type {string} */ kind) {
+    running.delete(kind);
+    const next = waiting.get(kind);
+    waiting.delete(kind);
+    if (next) send(next);
+  }
 
   return {
     /**
@@ -26,21 +49,24 @@ export function createAsk(trigger, wanted) {
      * @param {string} kind
      * @param {object} data
      * @param {(file: FileData) => void} onFile  called with each as it comes
+     * @param {(progress: Progress) => void} onProgress
      * @returns {Promise<FileData[]>}
      */
-    ask(kind, data = {}, onFile = () => {}) {
+    ask(kind, data = {}, onFile = () => {}, onProgress = () => {}) {
       const number = ++count;
       return new Promise((resolve) => {
         const [each, all] = ALWAYS_HEARD.includes(kind) ? [onFile, resolve] : [inTime(onFile), inTime(resolve)];
-        open.set(kind, { number, heard: 0, onFile: each, resolve: all });
-        trigger(kind, { ...data, kind, number });
+        open.set(kind, { number, heard: 0, onFile: each, onProgress, resolve: all });
+        send({ ...data, kind, number });
       });
     },
 
     /** What the server said; its files grow from one answer to the next. */
-    answer(/** @type {Answer} */ { asked, files, done }) {
+    answer(/** @type {Answer} */ { asked, files, progress, done }) {
+      if (done && running.get(asked.kind)?.number === asked.number) sendNext(asked.kind);
       const question = open.get(asked.kind);
       if (question?.number !== asked.number) return;
+      if (progress) question.onProgress(progress);
       for (; question.heard < files.length; question.heard++) question.onFile(files[question.heard]);
       if (!done) return;
       open.delete(asked.kind);
@@ -52,11 +78,12 @@ export function createAsk(trigger, wanted) {
      * @template Made
      * @param {string} url
      * @param {(file: File) => Made | Promise<Made>} make
+     * @param {AbortSignal} [signal]  ends it: the network is needed for something else
      * @returns {Promise<Made>}
      */
-    read(url, make) {
+    read(url, make, signal) {
       return new Promise((resolve, reject) => {
-        download(url).then(make).then(inTime(resolve), inTime(reject));
+        download(url, signal).then(make).then(inTime(resolve), inTime(reject));
       });
     },
   };
@@ -81,8 +108,8 @@ export function timely(wanted) {
   };
 }
 
-async function download(/** @type {string} */ url) {
-  const answer = await fetch(url);
+async function download(/** @type {string} */ url, /** @type {AbortSignal | undefined} */ signal) {
+  const answer = await fetch(url, { signal });
   if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
   return parse(await answer.arrayBuffer());
 }

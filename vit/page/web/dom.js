@@ -88,10 +88,62 @@ export function check(group, value) {
   for (const input of group.querySelectorAll("input")) input.checked = input.value === String(value);
 }
 
+/** Gradio's messages are a button in a button, which screen readers cannot tell apart: let the outer one be plain. */
+export function mendMessages() {
+  new MutationObserver(() => {
+    for (const outer of document.querySelectorAll(".toast-header[role=button]")) {
+      outer.removeAttribute("role");
+      outer.removeAttribute("tabindex");
+    }
+  }).observe(document.body, { childList: true, subtree: true });
+}
+
 /** Hands a file to the visitor. */
 export function saveAs(/** @type {string} */ url, /** @type {string} */ name) {
   const link = make("a", { href: url, download: name });
   document.body.append(link);
   link.click();
   link.remove();
+}
+
+/**
+ * Does something when what has changed is on the screen; of several times the last.
+ * @template Given
+ * @param {(given: Given) => void} f
+ */
+export function whenSeen(f) {
+  let timer = 0;
+  return (/** @type {Given} */ given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => f(given));
+  };
+}
+
+/**
+ * A small window beside the button that opens it: the browser closes it with Escape, or a click elsewhere.
+ * @param {HTMLElement} button
+ * @param {HTMLElement} window_
+ */
+export function opens(button, window_) {
+  /** @type {any} */ (button).popoverTargetElement = window_;
+  window_.addEventListener("toggle", () => {
+    const isOpen = window_.matches(":popover-open");
+    button.setAttribute("aria-expanded", String(isOpen));
+    if (isOpen) placeBeside(window_, button.getBoundingClientRect());
+  });
+  button.setAttribute("aria-expanded", "false");
+}
+
+/**
+ * Below a place, or above it where there is more room, and within the window.
+ * @param {HTMLElement} shown
+ * @param {{ left: number, right: number, top: number, bottom: number }} place
+ */
+export function placeBeside(shown, { left, top, bottom }) {
+  const { width, height } = shown.getBoundingClientRect();
+  const room = innerHeight - bottom;
+  const isBelow = room >= height + 12 || room >= top;
+  shown.style.left = `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`;
+  shown.style.top = isBelow ? `${Math.max(8, Math.min(bottom + 6, innerHeight - height - 8))}px` : "auto";
+  shown.style.bottom = isBelow ? "auto" : `${innerHeight - top + 6}px`; // it grows away from the place
 }

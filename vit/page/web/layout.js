@@ -1,38 +1,39 @@
 // Which panel stands where, and the style that they share.
 
 import { answer } from "./panels/answer.js";
-import { exporting } from "./panels/export.js";
-import { heads } from "./panels/heads.js";
+import { asks } from "./panels/asks.js";
+import { bubble } from "./panels/bubble.js";
+import { caveat } from "./panels/caveat.js";
+import { columns } from "./panels/columns.js";
 import { keys } from "./panels/keys.js";
 import { layers } from "./panels/layers.js";
-import { lens } from "./panels/lens.js";
-import { methods } from "./panels/methods.js";
-import { notes } from "./panels/notes.js";
-import { patch } from "./panels/patch.js";
-import { query } from "./panels/query.js";
-import { scale } from "./panels/scale.js";
-import { settings } from "./panels/settings.js";
+import { model } from "./panels/model.js";
+import { modes } from "./panels/modes.js";
+import { notices } from "./panels/notices.js";
+import { overlays } from "./panels/overlays.js";
+import { pipeline } from "./panels/pipeline.js";
 import { sheet } from "./panels/sheet.js";
 import { spoken } from "./panels/spoken.js";
 import { stage } from "./panels/stage.js";
+import { terms } from "./panels/terms.js";
+import { tools } from "./panels/tools.js";
+import { view } from "./panels/view.js";
 
 /** @import { Panel } from "./dom.js" */
 
 /** @type {Panel} */
 export const frame = {
   markup: `
-    <p class="empty" data-part="empty">
-      Drop a photo anywhere, paste, choose or take one, or click an example:
-      see what the model predicts, and where it looks, layer by layer and head by head.
-    </p>
-    <div class="body" data-part="body" hidden>
-      <div class="bar" data-place="bar"></div>
-      <div class="columns">
-        <div class="left" data-place="left"></div>
-        <div class="side" data-place="side"></div>
-      </div>
-      <div data-place="below"></div>
-    </div>
+    <header class="top" data-place="top"><h1>ViT Explorer</h1></header>
+    <div class="notices" data-place="notices"></div>
+    <div class="photos" data-place="photos"></div>
+    <div class="stage-area" data-place="stage"></div>
+    <div class="columns-area" data-place="columns"></div>
+    <div class="layers-area" data-place="layers"></div>
+    <div class="side" data-place="side"></div>
+    <div class="sheet-area" data-place="sheet"></div>
+    <footer class="foot" data-place="foot"></footer>
+    <div class="tools-area" data-place="tools"></div>
     <div data-place="unseen"></div>`,
 
   style: `
@@ -40,67 +41,119 @@ export const frame = {
     --accent: color-mix(in srgb, var(--primary-500) 80%, var(--body-text-color));
     --chosen: color-mix(in srgb, var(--primary-500) 22%, var(--background-fill-primary));
     --bar: color-mix(in srgb, var(--primary-500) 30%, var(--background-fill-primary));
-    --track: color-mix(in srgb, var(--body-text-color) 30%, var(--background-fill-primary));
-    color: var(--body-text-color); line-height: 1.4; scroll-margin-top: 8px; container-type: inline-size;
+    --card: color-mix(in srgb, var(--body-text-color) 6%, var(--body-background-fill));
+    --line: color-mix(in srgb, var(--body-text-color) 22%, var(--body-background-fill));
+    --quiet: var(--body-text-color-subdued);
+    --mark: #b45309; --mark-text: #92400e;
+    .dark & { --mark: #ffd60a; --mark-text: #ffd60a; }
+    --rail: 4.2em; --gap: 20px;
+    --side: clamp(260px, min((100dvh - 64px - 15.4em) / 1.083, 100cqw - 640px), 1500px);
+    font-size: clamp(15px, 0.55cqw + 0.35cqh + 5px, 21px);
+    color: var(--body-text-color); line-height: 1.4;
+    display: grid; column-gap: var(--gap); row-gap: 10px; justify-content: center; align-content: start;
+    grid-template-columns: var(--rail) var(--side) auto minmax(300px, 30em);
+    grid-template-rows: auto auto auto auto auto auto;
+    grid-template-areas: "top top top top" "notices notices notices notices" "photos stage columns side" "photos layers layers side" "sheet sheet sheet sheet" "foot foot foot foot";
+    padding: 0 var(--gap); box-sizing: border-box;
+    *, *::before { box-sizing: border-box; }
     [hidden] { display: none !important; }
-    p { margin: 0; }
-    h3 { overflow-wrap: anywhere; margin: 0 0 6px; font-size: 14px; font-weight: 600; color: var(--body-text-color); }
-    ol, ul { list-style: none; margin: 4px 0 0; padding: 0; display: grid; gap: 4px; }
-    li { margin: 0; padding: 0; }
-    button { margin: 0; font-weight: 400; font-family: inherit; }
-    fieldset { border: 0; margin: 0; padding: 0; min-width: 0; }
+    p, h1, h2, h3, ul, ol, li, fieldset { margin: 0; padding: 0; }
+    ul, ol { list-style: none; }
+    h1 { font-size: 1.15em; font-weight: 700; white-space: nowrap; color: var(--body-text-color); }
+    h2 { color: var(--body-text-color); }
+    h3 { font-size: 0.85em; font-weight: 600; color: var(--body-text-color); }
+    fieldset { border: 0; min-width: 0; }
     fieldset:disabled { opacity: 0.45; }
+    button, input { font: inherit; color: inherit; margin: 0; }
+    button { cursor: pointer; background: none; border: 0; padding: 0; }
     button[aria-disabled="true"] { opacity: 0.5; }
 
-    .empty { max-width: 46ch; margin: 18vh auto; text-align: center; font-size: 17px; color: var(--body-text-color-subdued); }
-    .note, .keys { font-size: 13px; color: var(--body-text-color-subdued); margin-top: 4px; }
-    .keys { margin-top: 14px; }
-    .bar { display: flex; flex-wrap: wrap; gap: 8px 20px; margin-bottom: 12px; }
-    .columns { display: grid; grid-template-columns: minmax(0, 1fr) 270px; gap: 20px; align-items: start; }
-    .side { display: grid; grid-template-columns: minmax(0, 1fr); gap: 18px; }
+    /* widths of these lines are not the columns' */ .top { grid-area: top; contain: inline-size; padding-right: 15.5em; } .tools-area { grid-area: top; justify-self: end; } .notices { grid-area: notices; } .photos { grid-area: photos; }
+    .stage-area { grid-area: stage; position: relative; } .columns-area { grid-area: columns; } .layers-area { grid-area: layers; }
+    .side { grid-area: side; display: flex; flex-direction: column; gap: 14px; min-width: 0; }
+    .sheet-area { grid-area: sheet; } .foot { grid-area: foot; contain: inline-size; }
+    .top, .tools-area { display: flex; align-items: center; gap: 14px; min-height: 48px; }
+    .tools-area { justify-content: end; }
+    .notices:not(:has(> :not([hidden]))) { display: none; }
 
-    .choices { display: flex; flex-wrap: wrap; align-items: center; gap: 4px; }
-    .choices > div { display: flex; flex-wrap: wrap; gap: 4px; }
-    .choices legend { float: left; padding: 0; margin-right: 8px; font-size: 14px; font-weight: 600; line-height: 30px; }
+    .pill { display: inline-flex; align-items: center; gap: 0.5em; padding: 0.35em 1em; border: 1px solid var(--line); border-radius: 99px; background: var(--body-background-fill); text-align: left; }
+    .pill:hover { border-color: var(--accent); }
+    .card { padding: 10px 14px; border-radius: 10px; background: var(--card); font-size: 0.9em; }
+    .link { text-decoration: underline; text-underline-offset: 3px; text-align: left; }
+    .link:hover { color: var(--mark-text); }
+    .quiet { color: var(--quiet); }
+
+    .thumb { display: block; padding: 0; border-radius: 8px; outline-offset: 2px; }
+    .thumb canvas { display: block; width: 100%; border-radius: 7px; aspect-ratio: var(--shape, 1); background: var(--card); }
+    .thumb[aria-pressed="true"] canvas { box-shadow: 0 0 0 2px var(--body-background-fill), 0 0 0 4.5px var(--mark); }
+    .thumb span { display: block; text-align: center; font-size: 0.75em; color: var(--quiet); white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+    .thumb[aria-pressed="true"] span { color: var(--body-text-color); font-weight: 600; }
+
+    .choices { display: flex; flex-wrap: wrap; gap: 4px; }
+    .choices legend { padding: 0; margin-bottom: 3px; font-size: 0.85em; font-weight: 600; }
     .choices label { position: relative; cursor: pointer; }
     .choices input { position: absolute; inset: 0; opacity: 0; margin: 0; width: 100%; height: 100%; cursor: pointer; }
-    .choices span, .chips button, .away button {
-      display: inline-block; min-width: 30px; padding: 4px 10px; text-align: center; font-size: 14px; line-height: 20px;
-      border: 1px solid var(--border-color-primary); border-radius: 7px; background: var(--background-fill-primary); color: var(--body-text-color);
-    }
-    .chips button, .away button { cursor: pointer; }
-    .choices label:hover span, button:hover:not(:disabled) { border-color: var(--accent); }
-    .choices input:checked + span, .chips button[aria-pressed="true"] { background: var(--chosen); border-color: var(--accent); color: var(--body-text-color); }
-    .choices input:focus-visible + span, button:focus-visible, canvas:focus-visible,
-    input[type="range"]:focus-visible, input[type="checkbox"]:focus-visible, input[type="text"]:focus-visible {
+    .choices span { display: block; padding: 0.2em 0.7em; border-radius: 7px; border: 1px solid var(--line); }
+    .choices label:hover span { border-color: var(--accent); }
+    .choices input:checked + span { background: var(--chosen); border-color: var(--accent); }
+    .choices input:focus-visible + span, button:focus-visible, canvas:focus-visible, a:focus-visible, summary:focus-visible, input:focus-visible {
       outline: 3px solid var(--accent); outline-offset: 2px;
     }
+    [popover] { position: fixed; inset: auto; margin: 0; padding: 14px 16px; max-width: min(92vw, 30em); max-height: 80vh; overflow: auto; border: 1px solid var(--line); border-radius: 12px;
+      background: var(--background-fill-primary); color: var(--body-text-color); box-shadow: 0 12px 40px rgba(0, 0, 0, 0.35); font-size: 0.95em; }
+    .term { text-decoration: underline dotted; text-underline-offset: 3px; text-align: left; }
+    &[aria-busy="true"] :is(.side, .columns-area, .layers-area, .sheet-area) { opacity: 0.35; }
 
-    @container (max-width: 760px) {
-      .columns { display: flex; flex-direction: column; gap: 10px; align-items: stretch; }
-      .left, .side { display: contents; }
-      .note { margin: 0; }
-      .empty { margin: 6vh auto; }
-      .choices span, .chips button, .away button { padding: 8px 12px; }
+    @container explorer (max-width: 1099px) {
+      --side: clamp(240px, min(100dvh - 270px, 100cqw - 300px), 900px);
+      grid-template-columns: minmax(0, var(--side)) minmax(210px, 1fr);
+      grid-template-rows: auto auto auto auto auto auto auto auto;
+      .top { contain: none; padding-right: 0; } .tools-area { grid-area: tools; }
+      grid-template-areas: "top tools" "notices notices" "stage side" "layers side" "columns columns" "photos photos" "sheet sheet" "foot foot";
+    }
+    @container explorer (max-width: 639px) {
+      --side: min(100cqw, 100dvh - 360px); --gap: 12px;
+      display: flex; flex-direction: column; row-gap: 12px; align-items: stretch;
+      .side { display: contents; }
+      .stage-area { margin: 0 calc(-1 * var(--gap)); }
+      .top { min-height: 40px; justify-content: space-between; }
+      .answer, .others { order: 1; } .layers-area { order: 2; } .asks { order: 3; } .photos { order: 4; } .columns-area { order: 5; }
+      .predictions, .caveat, .elsewhere { order: 6; } .sheet-area, .foot { order: 7; } .tools-area { order: 8; justify-content: center; }
+      .choices span { padding: 0.5em 0.9em; }
+    }
+    &[data-presenting] {
+      position: fixed; inset: 0; z-index: 50; background: var(--body-background-fill); overflow: auto; align-content: center;
+      --side: min((100dvh - 50px - 7.4em) / 1.083, 100cqw - 120px); font-size: clamp(18px, 1.6cqw, 34px);
+      grid-template-columns: var(--side) minmax(0, 22em); grid-template-rows: auto auto auto;
+      grid-template-areas: "notices notices" "stage side" "layers layers";
+      .top, .photos, .columns-area, .sheet-area, .foot, .tools-area, .overlays, .more, .side > :not(.answer, .of-mode) { display: none; }
+      .title { grid-column: 1 / -1; min-height: 1.4em; }
     }
     @media (forced-colors: active) {
       .choices input:checked + span, button[aria-pressed="true"] { outline: 3px solid Highlight; }
     }`,
 
-  start({ part, root, store }) {
-    store.show(({ explanation, maps }) => {
-      part("empty").hidden = !!explanation;
-      part("body").hidden = !explanation;
-      if (explanation) Object.assign(root.dataset, { photo: explanation.name, maps: Object.keys(maps).length });
+  start({ root, store }) {
+    store.show(({ explanation, maps, attention, coming, wanted, presenting }) => {
+      root.ariaBusy = String(!!coming || (!!explanation && wanted !== explanation.url));
+      root.toggleAttribute("data-presenting", presenting);
+      if (!explanation) return;
+      const whole = !explanation.whole || !!attention;
+      Object.assign(root.dataset, { photo: explanation.name, maps: Object.keys(maps).length, whole });
     });
   },
 };
 
 /** @type {Record<string, Panel[]>} */
 export const PLACES = {
-  bar: [methods, heads],
-  left: [stage, scale, layers, lens, notes, settings],
-  side: [answer, query, patch],
-  below: [sheet, exporting, keys],
-  unseen: [spoken],
+  top: [modes, model],
+  notices: [notices],
+  stage: [stage, bubble, overlays, view],
+  columns: [columns],
+  layers: [layers],
+  side: [answer, asks, caveat],
+  sheet: [sheet],
+  foot: [pipeline],
+  tools: [tools],
+  unseen: [spoken, keys, terms],
 };

@@ -1,25 +1,36 @@
 // An explorer: a store, its panels, and the photos that the server sends.
 
+import { keepAddress, named } from "./address.js";
 import { createAsk } from "./ask.js";
 import { Explanation } from "./data/explanation.js";
-import { make, mount } from "./dom.js";
+import { make, mendMessages, mount } from "./dom.js";
 import { frame, PLACES } from "./layout.js";
+import { load } from "./loading.js";
+import { playStory } from "./opening.js";
 import { createStore } from "./store.js";
-import { initialState, opened, prefix } from "./view.js";
+import { initialState, opened } from "./view.js";
 
 /** @import { Answer } from "./ask.js" */
 /** @import { File } from "./data/safetensors.js" */
+/** @import { Coming, Model } from "./data/shown.js" */
 /** @import { Context } from "./dom.js" */
 /**
  * @typedef {object} Component  What Gradio hands to a script.
  * @property {HTMLElement} element
- * @property {{ slot: string, value: any }} props
+ * @property {{ slot: string, value: any, models?: Model[] }} props
  * @property {(event: string, data: object) => void} trigger
  * @property {(prop: string, f: () => void) => void} watch
  */
+/** @typedef {{ root: HTMLElement, put: (photo: object) => void, press: (example: string) => void }} Photos  the photo box */
 
-/** @type {Map<string, (answer: Answer) => void>} */
+const SOON = 2000; // milliseconds in which a photo that a link names is on its way
+
+/** @type {Map<string, Context>} */
 const explorers = new Map(); // by slot
+/** @type {Map<string, Photos>} */
+const boxes = new Map(); // photo boxes, by the slot that they are for
+/** @type {Map<string, Coming | null>} */
+const announced = new Map(); // the photos that they said were coming
 
 /** Starts an explorer in its component. */
 export function start(/** @type {Component} */ { element, props, trigger, watch }) {
@@ -31,66 +42,129 @@ export function start(/** @type {Component} */ { element, props, trigger, watch 
   const show = (f) => store.show((state) => state.explanation && f(/** @type {any} */ (state)));
   const context = { slot, store, ask, root, show };
 
+  store.set({ models: props.models ?? [], coming: announced.get(slot) ?? null });
+  followTheme(context);
   mount(frame, root, context);
   for (const [place, panels] of Object.entries(PLACES))
     for (const panel of panels)
       mount(panel, /** @type {Element} */ (root.querySelector(`[data-place="${place}"]`)), context);
+  if (!explorers.size) mendMessages();
   element.replaceChildren(root);
-  explorers.set(slot, ask.answer);
+  element.style.container = "explorer / inline-size"; // of two side by side, each goes by its own width
+  explorers.set(slot, context);
+  dock(slot);
 
   askForMore(context);
-  const load = () => open(context, props.value?.explanation?.url);
-  watch("value", load);
-  load();
-  followLink(context);
+  const linked = location.search.length > 1;
+  const shown = () => open(context, props.value?.explanation?.url);
+  watch("value", shown);
+  const elsewhere = named(context, props.value?.model);
+  if (elsewhere)
+    load(context, "follow_link", elsewhere).then(() => {
+      setTimeout(() => store.get().wanted ?? shown(), SOON); // a link to nothing
+    });
+  else shown().then(() => playStory(context, linked));
+  keepAddress(
+    context,
+    () => props.value?.photo ?? null,
+    (photo) => boxes.get(slot)?.put(photo),
+  );
 }
 
 /** Hands what the server said to the explorer that asked. */
 export function answer(/** @type {string} */ slot, /** @type {Answer | null} */ said) {
-  if (said) explorers.get(slot)?.(said);
+  if (said) explorers.get(slot)?.ask.answer(said);
+}
+
+/** Gives the photo box its place in the explorer of a slot, whichever of the two is here first. */
+export function offer(/** @type {string} */ slot, /** @type {Photos} */ photos) {
+  boxes.set(slot, photos);
+  dock(slot);
+}
+
+function dock(/** @type {string} */ slot) {
+  const [context, photos] = [explorers.get(slot), boxes.get(slot)];
+  if (!context || !photos) return;
+  context.root.querySelector('[data-place="photos"]')?.replaceChildren(photos.root);
+  context.store.show(({ coming, explanation }) => photos.press(coming ? coming.name : (explanation?.example ?? "")));
+}
+
+/** Whether an example is shown, and none other is on its way. */
+export function isShown(/** @type {string} */ slot, /** @type {string} */ example) {
+  const { coming, explanation } = explorers.get(slot)?.store.get() ?? {};
+  return !coming && explanation?.example === example;
+}
+
+/** A photo was chosen: it is shown at once, and what is old is dimmed; null where it came to nothing. */
+export function announce(/** @type {string} */ slot, /** @type {Coming | null} */ coming) {
+  announced.set(slot, coming);
+  explorers.get(slot)?.store.set({ coming, ...(coming && { photoMissing: false, failed: "" }) });
 }
 
 async function open(/** @type {Context} */ { store, ask }, /** @type {string | undefined} */ url) {
   const { wanted, explanation: before } = store.get();
-  if (!url || url === wanted) return;
+  if (!url) return;
+  if (url === wanted) return before?.url === url ? store.set({ coming: null }) : undefined;
   store.set({ wanted: url });
   try {
     const explanation = await ask.read(url, async (file) => new Explanation(file, await pictureOf(file), url));
     store.set(opened(store.get(), explanation));
     before?.picture.close();
   } catch (error) {
-    store.set({ failed: `The map could not be fetched (${/** @type {Error} */ (error).message}): try again.` });
+    const { message } = /** @type {Error} */ (error);
+    store.set({ coming: null, failed: `The map could not be fetched (${message}): try again.` });
   }
 }
 
 const pictureOf = (/** @type {File} */ { tensors }) =>
   createImageBitmap(new Blob([/** @type {any} */ (tensors.photo.data)], { type: "image/jpeg" }));
 
-/** What is asked for when a photo is shown: its other maps, and the look of a patch that did not come along. */
-function askForMore(/** @type {Context} */ { store, root, ask: { ask, read } }) {
-  const fail = (/** @type {Error} */ { message }) =>
-    store.set({ failed: `A map could not be fetched (${message}): try again.` });
+/** What is asked for when a photo is shown: its other maps, all of the attention, and until then the look of a patch. */
+function askForMore(/** @type {Context} */ { store, ask: { ask, read } }) {
+  let reading = new AbortController();
+  /** @type {Explanation | null} */
+  let complete = null; // the photo of which all is here
 
-  store.watch(["explanation"], ({ explanation }) => {
-    if (root.getBoundingClientRect().top > window.innerHeight / 2) root.scrollIntoView(); // on a phone, below the examples
-    const seen = () => {
-      if (store.get().wanted !== explanation?.url) return;
-      ask("ask_maps", {}, ({ url }) =>
-        read(url, ({ tensors }) => tensors).then((tensors) => {
-          store.set({ maps: { ...store.get().maps, ...tensors } });
-        }, fail),
-      );
-    };
-    requestAnimationFrame(() => setTimeout(seen));
+  const fail = (/** @type {Error} */ { name, message }) => {
+    if (name !== "AbortError") store.set({ failed: `A map could not be fetched (${message}): try again.` });
+  };
+  const tensorsOf = (/** @type {string} */ url) => read(url, ({ tensors }) => tensors, reading.signal);
+
+  // Of a photo that is left, nothing more is fetched: the next one needs the network. If it comes to nothing, go on.
+  store.watch(["explanation", "coming"], ({ explanation, coming }) => {
+    reading.abort();
+    reading = new AbortController();
+    if (!explanation || coming || complete === explanation) return;
+    const { signal } = reading;
+    requestAnimationFrame(() => setTimeout(() => !signal.aborted && fetchAll(explanation, signal).catch(fail)));
   });
 
-  store.watch(["explanation", "token"], async (state) => {
-    const { explanation, wanted, token, looks } = state;
-    const patch = explanation?.patchOf(token) ?? null;
-    if (!explanation || explanation.whole || patch === null || looks.has(token) || wanted !== explanation.url) return;
-    const [file] = await ask("ask_patch", { patch });
+  async function fetchAll(/** @type {Explanation} */ explanation, /** @type {AbortSignal} */ signal) {
+    if (store.get().wanted !== explanation.url) return;
+    /** @type {Promise<void>[]} */
+    const arriving = [];
+    await ask("ask_maps", {}, ({ url }) => {
+      if (signal.aborted) return;
+      const arrived = tensorsOf(url).then((tensors) => store.set({ maps: { ...store.get().maps, ...tensors } }));
+      arriving.push(arrived);
+      arrived.catch(fail);
+    });
+    if (signal.aborted) return;
+    if (explanation.whole) {
+      const [file] = await ask("ask_attention");
+      if (signal.aborted) return;
+      if (file) store.set({ attention: await tensorsOf(file.url) });
+    }
+    await Promise.all(arriving);
+    complete = explanation;
+  }
+
+  store.watch(["explanation", "token", "direction"], async (state) => {
+    const { explanation, attention, wanted, token, looks, direction } = state;
+    if (!explanation || attention || looks.get(token)?.[direction] || wanted !== explanation.url) return;
+    const [file] = await ask("ask_patch", { patch: explanation.patchOf(token) });
     try {
-      const found = file && (await read(file.url, ({ tensors }) => tensors));
+      const found = file && (await tensorsOf(file.url));
       if (found) store.set({ looks: new Map(store.get().looks).set(token, found) });
       else if (store.get().token === token) store.set({ token: explanation.firstToken });
     } catch (error) {
@@ -99,9 +173,9 @@ function askForMore(/** @type {Context} */ { store, root, ask: { ask, read } }) 
   });
 }
 
-/** The photo and the model that a link names; the rest of it is read when they are here. */
-function followLink(/** @type {Context} */ { slot, store, ask: { ask } }) {
-  const { linked } = store.get();
-  const [example, model] = ["example", "model"].map((word) => linked?.get(prefix(slot) + word) ?? null);
-  if (example || model) ask("follow_link", { example, model });
+/** Light or dark, as Gradio says it. */
+function followTheme(/** @type {Context} */ { store }) {
+  const tell = () => store.set({ dark: document.body.classList.contains("dark") });
+  new MutationObserver(tell).observe(document.body, { attributeFilter: ["class"] });
+  tell();
 }

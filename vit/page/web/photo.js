@@ -1,65 +1,77 @@
 // The photo box: whatever way a photo comes, it is sent to the server, and becomes the component's value.
 
 import { timely } from "./ask.js";
-import { addStyle, make } from "./dom.js";
+import { addStyle, make, opens } from "./dom.js";
+import { contextOf } from "./draw/photo.js";
+import { announce, isShown, offer } from "./main.js";
 
 const MARKUP = `
-  <h1>ViT Explorer</h1>
-  <p class="about">What a Vision Transformer predicts, and what it looks at.</p>
-  <div class="drop" data-part="drop">
-    <p>Drop a photo here, or</p>
-    <div class="ways">
-      <label class="way"><input type="file" accept="image/*" data-part="file"><span>Choose</span></label>
-      <button type="button" class="way" data-part="paste">Paste</button>
-      <button type="button" class="way" data-part="camera">Camera</button>
-    </div>
-    <p class="said" data-part="said" role="status"></p>
+  <button type="button" class="own" data-part="own"><span class="plus" aria-hidden="true">+</span> <span class="word">your photo</span></button>
+  <div class="ways" popover data-part="ways" role="dialog" aria-label="Your photo">
+    <label class="way"><input type="file" accept="image/*" data-part="file"><span>Choose a file</span></label>
+    <button type="button" class="way" data-part="camera">Camera</button>
+    <button type="button" class="way" data-part="paste">Paste</button>
+    <p>Or drop one anywhere on the page.</p>
   </div>
-  <div class="examples" data-part="examples"></div>
+  <div class="examples" data-part="examples" role="group" aria-label="Examples"></div>
+  <p class="said" data-part="said" role="status"></p>
   <dialog data-part="shutter" aria-label="Take a photo">
     <video data-part="finder" autoplay playsinline muted></video>
-    <div class="ways">
+    <div class="shutter">
       <button type="button" class="way" data-part="take">Take the photo</button>
       <button type="button" class="way" data-part="cancel">Cancel</button>
     </div>
   </dialog>`;
 
 const STYLE = `
-  --accent: color-mix(in srgb, var(--primary-500) 80%, var(--body-text-color)); color: var(--body-text-color); font-size: 14px;
+  --accent: color-mix(in srgb, var(--primary-500) 80%, var(--body-text-color)); color: var(--body-text-color);
+  --line: color-mix(in srgb, var(--body-text-color) 22%, var(--body-background-fill)); --mark: #b45309;
+  .dark & { --mark: #ffd60a; }
+  display: flex; flex-direction: column; gap: 8px; position: relative; height: 100%; min-height: 0;
   p { margin: 0; }
-  h1 { margin: 0; font-size: 24px; font-weight: 700; }
-  .about { margin: 2px 0 12px; color: var(--body-text-color-subdued); }
-  .drop { padding: 18px 10px; text-align: center; border: 2px dashed var(--border-color-primary); border-radius: 10px; background: var(--background-fill-secondary); }
-  .drop.over { border-color: var(--accent); background: color-mix(in srgb, var(--primary-500) 15%, var(--background-fill-primary)); }
-  .said:not(:empty) { margin-top: 10px; }
-  .ways { display: flex; flex-wrap: wrap; justify-content: center; gap: 6px; margin-top: 8px; }
-  button, .way { margin: 0; }
-  .way { position: relative; padding: 6px 12px; font-size: 14px; line-height: 20px; font-weight: 400; cursor: pointer; color: var(--body-text-color); border: 1px solid var(--border-color-primary); border-radius: 7px; background: var(--background-fill-primary); }
+  button { margin: 0; font: inherit; color: inherit; cursor: pointer; }
+  .own { flex: none; width: var(--rail); min-height: var(--rail); padding: 4px; border: 2px dashed var(--line); border-radius: 12px; background: none; line-height: 1.2; }
+  .own span { display: block; }
+  .own .plus { font-size: 1.2em; line-height: 1; }
+  .own .word { font-size: 0.8em; }
+  .own:hover, &.over .own { border-color: var(--mark); }
+  .said { font-size: 0.8em; }
+  .said:empty { display: none; }
+  .ways:popover-open { display: grid; gap: 8px; }
+  .ways { position: fixed; inset: auto; margin: 0; padding: 14px; border: 1px solid var(--line); border-radius: 12px; background: var(--background-fill-primary); color: var(--body-text-color); box-shadow: 0 12px 40px rgba(0, 0, 0, 0.35); }
+  .shutter { display: flex; gap: 8px; justify-content: center; margin-top: 10px; }
+  .way { position: relative; display: block; padding: 9px 16px; text-align: center; cursor: pointer; border: 1px solid var(--line); border-radius: 9px; background: var(--body-background-fill); }
   .way:hover { border-color: var(--accent); }
   .way input { position: absolute; inset: 0; width: 100%; height: 100%; opacity: 0; cursor: pointer; font-size: 0; }
-  .way:focus-within, .way:focus-visible, .examples button:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
-  .examples { display: grid; grid-template-columns: repeat(auto-fill, minmax(64px, 1fr)); gap: 6px; margin-top: 12px; }
-  .examples button { padding: 0; border: 2px solid transparent; border-radius: 8px; cursor: pointer; line-height: 0; }
-  .examples button:hover { border-color: var(--accent); }
-  .examples img { width: 100%; aspect-ratio: 1; object-fit: cover; border-radius: 6px; margin: 0; }
-  dialog { max-width: min(92vw, 720px); padding: 14px; border: 1px solid var(--border-color-primary); border-radius: 12px; background: var(--background-fill-primary); }
+  .way:focus-within, button:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+  .examples { position: relative; display: flex; flex-direction: column; gap: 8px; overflow-y: auto; scrollbar-width: none; padding: 5px; margin: -5px; max-height: calc(var(--side) + 30px); mask-image: linear-gradient(to bottom, black calc(100% - 24px), transparent); padding-bottom: 24px; }
+  .examples button { flex: none; width: var(--rail); height: var(--rail); padding: 0; border: 0; border-radius: 12px; background: none; line-height: 0; }
+  .examples img { width: 100%; height: 100%; object-fit: cover; border-radius: 12px; margin: 0; background: var(--card); }
+  .examples button:hover img { filter: brightness(1.15); }
+  .examples button[aria-pressed="true"] img { box-shadow: 0 0 0 2px var(--body-background-fill), 0 0 0 4.5px var(--mark); }
+  dialog { max-width: min(92vw, 720px); padding: 14px; border: 1px solid var(--line); border-radius: 12px; background: var(--background-fill-primary); color: var(--body-text-color); margin: auto !important; }
   dialog::backdrop { background: rgba(0, 0, 0, 0.6); }
   video { width: 100%; border-radius: 8px; background: black; }
-  @media (max-width: 1000px) {
-    .examples { display: flex; overflow-x: auto; padding-bottom: 6px; }
-    .examples button { flex: none; width: 72px; }
-    .way { padding: 10px 16px; }
+  @container explorer (max-width: 1099px) {
+    flex-direction: row; align-items: start; flex-wrap: wrap;
+    .examples { flex: 1; flex-direction: row; overflow: auto hidden; mask-image: linear-gradient(to right, black calc(100% - 24px), transparent); padding: 5px 24px 5px 5px; }
+    .said { flex-basis: 100%; }
   }`;
+
+const LARGE = 300_000; // bytes of a JPEG, from which on it is sent smaller
+const [LONGEST_SIDE, PANORAMA] = [1024, [512, 4096]]; // its pixels then, as packing.py has them
 
 /**
  * @typedef {object} Component  What Gradio hands to a script.
  * @property {HTMLElement} element
- * @property {{ value: any, examples: { name: string, src: string }[] }} props
+ * @property {{ value: any, slot?: string, examples: { name: string, src: string }[] }} props
  * @property {(event: string, data: object) => void} trigger
+ * @property {(prop: string, f: () => void) => void} watch
  * @property {(file: File) => Promise<{ path: string, url: string }>} upload
  */
 
-export function start(/** @type {Component} */ { element, props, trigger, upload }) {
+export function start(/** @type {Component} */ { element, props, trigger, watch, upload }) {
+  const slot = props.slot ?? "a";
   const root = make("section", { className: "photo", ariaLabel: "Photo" });
   const part = (/** @type {string} */ name) => root.querySelector(`[data-part="${name}"]`);
   const say = (/** @type {string} */ text) => {
@@ -71,48 +83,114 @@ export function start(/** @type {Component} */ { element, props, trigger, upload
 
   function send(/** @type {File | undefined} */ file) {
     latest++;
+    part("ways").hidePopover();
     if (!file) return say("That was no file: save the photo first, then drop or choose it.");
-    say("Sending …");
+    say("");
+    press("");
+    announce(slot, { name: file.name, src: URL.createObjectURL(file) });
     const { name, size, type } = file;
     const sent = (/** @type {{ path: string, url: string }} */ { path, url }) => {
-      // The number makes it a change, even if the same photo is sent again.
-      const address = `${url}#${latest}`;
-      props.value = { path, url: address, orig_name: name, size, mime_type: type, meta: { _type: "gradio.FileData" } };
-      say("");
+      put({ path, url, orig_name: name, size, mime_type: type, meta: { _type: "gradio.FileData" } });
     };
-    upload(file).then(
-      inTime(sent),
-      inTime((/** @type {Error} */ error) => say(`The photo could not be sent: ${error.message}`)),
-    );
+    const failed = (/** @type {Error} */ error) => {
+      announce(slot, null);
+      say(`The photo could not be sent: ${error.message}`);
+    };
+    lighter(file).then(upload).then(inTime(sent), inTime(failed));
   }
 
+  /** The number makes it a change, even if the same photo is sent again. */
+  const put = (/** @type {any} */ photo) => {
+    props.value = { ...photo, url: `${photo.url?.split("#")[0]}#${++latest}` };
+  };
+
   root.append(document.createRange().createContextualFragment(MARKUP));
+  opens(part("own"), part("ways"));
   part("file").addEventListener("change", () => {
     if (part("file").files.length) send(part("file").files[0]);
     part("file").value = ""; // so that the same file can be chosen again
   });
-  const pick = (/** @type {string} */ name) => {
+  const examples = props.examples.map(({ name, src }) => ({ name, src: new URL(src, document.baseURI).href }));
+  const buttons = examples.map((example) => exampleButton(example, pick));
+  function pick(/** @type {{ name: string, src: string }} */ example) {
     latest++;
     say("");
-    trigger("pick", { name });
-  };
-  part("examples").append(...props.examples.map((example) => exampleButton(example, pick)));
-  acceptDrops(part("drop"), send);
+    if (isShown(slot, example.name)) return;
+    press(example.name);
+    announce(slot, example);
+    trigger("pick", { name: example.name });
+  }
+  function press(/** @type {string} */ name) {
+    for (const button of buttons) {
+      button.setAttribute("aria-pressed", String(button.dataset.name === name));
+      button.tabIndex = button.dataset.name === name ? 0 : -1;
+      if (button.dataset.name === name) bringIntoView(button);
+    }
+    if (!buttons.some(({ tabIndex }) => tabIndex === 0) && buttons[0]) buttons[0].tabIndex = 0;
+  }
+  watch("value", () => {
+    if (!props.value) announce(slot, null); // it could not be explained
+  });
+  press("");
+  part("examples").append(...buttons);
+  part("examples").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    const by = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
+    const at = buttons.indexOf(/** @type {any} */ (document.activeElement));
+    if (!by || at < 0) return;
+    event.preventDefault();
+    buttons[Math.min(buttons.length - 1, Math.max(0, at + by))].focus();
+  });
+  acceptDrops(root, send);
   acceptPastes(part("paste"), send, say);
   acceptShots(part, send, say);
   addStyle(STYLE, "photo");
   element.replaceChildren(root); // when it can be used
+  offer(slot, { root, put, press });
+  const linked = new URLSearchParams(location.search).get("example");
+  const example = slot === "a" && examples.find(({ name }) => name === linked);
+  if (example) announce(slot, example);
+}
+
+/** A camera's photo at the size that is shown: what the model sees is smaller still. Others, and odd ones, as they are. */
+async function lighter(/** @type {File} */ file) {
+  if (file.type !== "image/jpeg" || file.size <= LARGE) return file;
+  try {
+    const photo = await createImageBitmap(file); // upright
+    const { width, height } = photo;
+    const [shorter, longer] = [Math.min(width, height), Math.max(width, height)];
+    const scale = Math.max(LONGEST_SIDE / longer, Math.min(PANORAMA[0] / shorter, PANORAMA[1] / longer));
+    if (scale >= 1) return file;
+    const canvas = new OffscreenCanvas(Math.round(width * scale), Math.round(height * scale));
+    const context = contextOf(canvas);
+    context.imageSmoothingQuality = "high";
+    context.drawImage(photo, 0, 0, canvas.width, canvas.height);
+    photo.close();
+    const content = await canvas.convertToBlob({ type: file.type, quality: 0.85 });
+    return new File([content], file.name, { type: file.type });
+  } catch {
+    return file; // the server has a sentence for it
+  }
 }
 
 /**
  * @param {{ name: string, src: string }} example
- * @param {(name: string) => void} pick
+ * @param {(example: { name: string, src: string }) => void} pick
  */
-function exampleButton({ name, src }, pick) {
-  const title = name.replaceAll("_", " ");
-  const button = make("button", { type: "button", title, onclick: () => pick(name) }, { name });
-  button.append(make("img", { alt: title, draggable: false, src }));
+function exampleButton(example, pick) {
+  const title = example.name.replaceAll("_", " ");
+  const button = make("button", { type: "button", title, onclick: () => pick(example) }, { name: example.name });
+  button.append(make("img", { alt: title, draggable: false, fetchPriority: "low", src: example.src }));
   return button;
+}
+
+/** Scrolls the row of examples, and never the page. */
+function bringIntoView(/** @type {HTMLElement} */ button) {
+  const row = button.parentElement;
+  if (!row) return;
+  const { offsetTop: top, offsetLeft: left, offsetHeight: height, offsetWidth: width } = button;
+  const down = top + height > row.scrollTop + row.clientHeight - height || top < row.scrollTop;
+  const across = left + width > row.scrollLeft + row.clientWidth - width || left < row.scrollLeft;
+  row.scrollTo({ top: down ? top - height : row.scrollTop, left: across ? left - width : row.scrollLeft });
 }
 
 /**

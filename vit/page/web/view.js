@@ -1,6 +1,8 @@
 // The settings of the view: one table, which says where each starts, what it resets, and how it stands in an address.
 
+import { OVERLAY_NAMES } from "./data/look.js";
 import { byClass, method, pinned, tokenMethod } from "./data/shown.js";
+import { MODE_NAMES } from "./modes.js";
 
 /** @import { Explanation } from "./data/explanation.js" */
 /** @import { Explained, State } from "./data/shown.js" */
@@ -19,8 +21,17 @@ import { byClass, method, pinned, tokenMethod } from "./data/shown.js";
  * @property {(text: string, state: Explained) => unknown} read  undefined where it makes no sense
  */
 
+export const OWN = "own"; // in an address, a photo that is not in it
+export const LONGEST_TASK = 280; // characters
+const LONGEST_AT = 4000;
+
 /** @type {Record<string, Setting>} */
 export const SETTINGS = {
+  mode: { initial: MODE_NAMES[0], resets: ["at"], address: oneOf("mode", MODE_NAMES) },
+  at: {
+    initial: "",
+    address: { word: "at", write: ({ at }) => at || null, read: (text) => text.slice(0, LONGEST_AT) },
+  },
   map: {
     initial: "",
     fit: ({ methods }, value) => (methods.some(({ name }) => name === value) ? value : methods[0].name),
@@ -92,14 +103,49 @@ export const SETTINGS = {
       },
     },
   },
-  opacity: { initial: 60 },
-  grid: { initial: true },
-  smooth: { initial: false },
-  mark: { initial: false },
-  leaveOut: { initial: false },
-  scale: { initial: "own" },
-  overlay: { initial: "heat" },
+  overlay: { initial: OVERLAY_NAMES[0], address: oneOf("overlay", OVERLAY_NAMES) },
+  whole: { initial: false, address: flag("whole", false) },
+  leaveOut: { initial: true, address: flag("leaveOut", true) },
+  smooth: { initial: true, address: flag("smooth", true) },
+  grid: { initial: false, address: flag("grid", false) },
+  scale: { initial: "own", address: oneOf("scale", ["own", "shared"]) },
+  opacity: {
+    initial: 60,
+    address: {
+      word: "opacity",
+      write: ({ opacity }) => (opacity === 60 ? null : opacity),
+      read: (text) => number(text, 101),
+    },
+  },
 };
+
+/**
+ * A setting that is one of a few; the first goes without saying.
+ * @param {"mode" | "overlay" | "scale"} name
+ * @param {string[]} values
+ * @returns {Address}
+ */
+function oneOf(name, values) {
+  return {
+    word: name,
+    write: (state) => (state[name] === values[0] ? null : state[name]),
+    read: (text) => (values.includes(text) ? text : undefined),
+  };
+}
+
+/**
+ * A setting that is on or off.
+ * @param {"whole" | "leaveOut" | "smooth" | "grid"} name
+ * @param {boolean} initial
+ * @returns {Address}
+ */
+function flag(name, initial) {
+  return {
+    word: name.toLowerCase(),
+    write: (state) => (state[name] === initial ? null : state[name] ? "on" : "off"),
+    read: (text) => (text === "on" ? true : text === "off" ? false : undefined),
+  };
+}
 
 /**
  * @param {string} slot
@@ -108,17 +154,28 @@ export const SETTINGS = {
  */
 export function initialState(slot, linked) {
   const settings = Object.fromEntries(Object.entries(SETTINGS).map(([name, { initial }]) => [name, initial]));
-  return /** @type {State} */ ({
+  return /** @type {any} */ ({
     ...settings,
     slot,
     linked,
     wanted: null,
     explanation: null,
+    coming: null,
+    attention: null,
     maps: {},
     looks: new Map(),
+    told: {},
     hovered: null,
     across: 0,
     playing: false,
+    story: null,
+    presenting: false,
+    unfolded: false,
+    dark: false,
+    task: linked.get(`${prefix(slot)}task`)?.slice(0, LONGEST_TASK) ?? "",
+    photoMissing: linked.get(`${prefix(slot)}photo`) === OWN,
+    models: [],
+    loading: null,
     saving: false,
     failed: "",
     said: "",
@@ -153,15 +210,18 @@ export function opened(state, explanation) {
     name,
     fitted(explanation, name, state[/** @type {keyof State} */ (name)]),
   ]);
-  const { looks_at, looked_at_by } = explanation.tensors;
   const fresh = {
     ...Object.fromEntries(settings),
     explanation,
+    coming: null,
+    attention: null,
     maps: {},
-    looks: new Map(looks_at ? [[0, { looks_at, looked_at_by }]] : []),
+    looks: new Map(explanation.tensors.looks_at ? [[0, explanation.tensors]] : []),
+    told: {},
     hovered: null,
     failed: "",
     linked: null,
+    photoMissing: state.photoMissing && !!explanation.example,
   };
   return state.linked ? follow(state.linked, { ...state, ...fresh }) : fresh;
 }
@@ -185,11 +245,12 @@ export function follow(words, state) {
 /** The words of an address that opens the same view. */
 export function words(/** @type {Explained} */ state) {
   const { model, example } = state.explanation;
-  const all = [["model", model], ...(example ? [["example", example]] : [])];
+  const all = [["model", model], example ? ["example", example] : ["photo", OWN]];
   for (const { address } of Object.values(SETTINGS)) {
     const value = address?.write(state);
     if (address && value !== null && value !== undefined) all.push([address.word, String(value)]);
   }
+  if (state.task) all.push(["task", state.task]);
   return new URLSearchParams(all.map(([word, value]) => [prefix(state.slot) + word, value]));
 }
 
@@ -208,6 +269,12 @@ export function pin(/** @type {Store} */ store, /** @type {number} */ patch) {
   const { explanation } = state;
   const again = method(state).of_token && pinned(state) === patch;
   choose(store, again ? lookOfFirst(explanation) : { ...lookOfFirst(explanation), token: explanation.tokenOf(patch) });
+}
+
+/** Settings as a link has them, those that it does not name as they are at first. */
+export function returned(/** @type {Explained} */ state, /** @type {URLSearchParams} */ linked) {
+  const settings = Object.keys(SETTINGS).map((name) => [name, fitted(state.explanation, name, SETTINGS[name].initial)]);
+  return follow(linked, { ...state, ...Object.fromEntries(settings), hovered: null });
 }
 
 /** Back to the class token. */

@@ -6,7 +6,7 @@
 /** @typedef {"looks_at" | "looked_at_by"} Direction */
 /** @typedef {{ label: string, index: number, probability: number }} Prediction */
 /**
- * @typedef {object} Method  A row of vit/methods.py.
+ * @typedef {object} Method  A row of vit/explain/methods.py.
  * @property {string} name
  * @property {string} title
  * @property {string} caption  with {class} for the class's label
@@ -34,10 +34,18 @@ export class Explanation {
     this.example = about.example;
     /** @type {string} */
     this.model = about.model;
+    /** @type {string} what the model is called, and what it knows */
+    this.title = about.title;
+    /** @type {string} */
+    this.knows = about.knows;
+    /** @type {{ image: [number, number], patch: number, width: number, mlp: number }} the model's sizes */
+    this.sizes = about.sizes;
     /** @type {[number, number]} */
     this.size = about.size;
     /** @type {[number, number, number, number]} the part that the model saw */
     this.box = about.box;
+    /** @type {string[]} what is not as in the photo's file, in sentences */
+    this.remarks = about.remarks;
     /** @type {boolean} */
     this.cropped = about.cropped;
     /** @type {[number, number]} */
@@ -48,7 +56,7 @@ export class Explanation {
     this.layers = about.layers;
     /** @type {number} */
     this.heads = about.heads;
-    /** @type {boolean} all of the attention is here */
+    /** @type {boolean} all of the attention comes, by and by */
     this.whole = about.whole;
     /** @type {Prediction[]} */
     this.predictions = about.predictions;
@@ -91,6 +99,16 @@ export class Explanation {
     return this.hasClassToken ? 0 : this.tokenOf(this.middlePatch);
   }
 
+  /** Whether there are sinks in any layer. */
+  get sinks() {
+    return this.tensors.outliers.data.some(Boolean);
+  }
+
+  /** Whether sinks can be moved to registers: only one with none has something to gain. */
+  get canHaveRegisters() {
+    return this.sinks && !this.prefix.some((name) => name.startsWith("register"));
+  }
+
   /** A flag for each patch. */
   outliers(/** @type {number} */ layer) {
     return this.tensors.outliers.data.subarray(layer * this.patches, (layer + 1) * this.patches);
@@ -101,22 +119,27 @@ export class Explanation {
    * @param {number} token
    * @param {Direction} direction
    * @param {number} layer
-   * @param {Map<number, Tensors>} asked  the looks of single tokens, where the attention is too large to come whole
+   * @param {Tensors | null} attention  all of it, when it has come
+   * @param {Map<number, Tensors>} asked  the looks of single tokens
    * @returns {Float32Array[] | null}
    */
-  looks(token, direction, layer, asked) {
+  looks(token, direction, layer, attention, asked) {
     const { heads, tokens } = this;
-    if (!this.whole) {
-      const data = asked.get(token)?.[direction].data;
-      if (!data) return null;
+    if (!attention) {
+      const looks = asked.get(token);
+      if (!looks?.[direction]) return null;
+      const scales = looks[`${direction}_scale`];
+      const shares = looks[direction].data;
       return Array.from({ length: heads }, (_, head) => {
-        const start = (layer * heads + head) * tokens;
-        return /** @type {Float32Array} */ (data.subarray(start, start + tokens));
+        const row = layer * heads + head;
+        return Float32Array.from(shares.subarray(row * tokens, (row + 1) * tokens), (share) =>
+          scales ? scales.data[row] * share * share : share,
+        );
       });
     }
     const found = Array.from({ length: heads }, () => new Float32Array(tokens));
-    const shares = this.tensors.attention.data;
-    const scales = this.tensors.scale.data;
+    const shares = attention.attention.data;
+    const scales = attention.scale.data;
     for (let head = 0; head < heads; head++) {
       const first = (layer * heads + head) * tokens; // the first row of this head
       for (let other = 0; other < tokens; other++) {

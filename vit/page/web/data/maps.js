@@ -15,15 +15,16 @@
 /**
  * What a token looks at, or what looks at it; null where the server has to be asked first.
  * @param {Explanation} explanation
+ * @param {Tensors | null} attention
  * @param {Map<number, Tensors>} asked
  * @param {number} token
  * @param {Direction} direction
  * @returns {Maps | null}
  */
-export function attentionMaps(explanation, asked, token, direction) {
+export function attentionMaps(explanation, attention, asked, token, direction) {
   const layers = [];
   for (let layer = 0; layer < explanation.layers; layer++) {
-    const looks = explanation.looks(token, direction, layer, asked);
+    const looks = explanation.looks(token, direction, layer, attention, asked);
     if (!looks) return null;
     layers.push([mean(looks), max(looks), ...looks]);
   }

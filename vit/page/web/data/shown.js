@@ -1,14 +1,17 @@
 // What the state shows: its maps, the one of them that is drawn, and what to call it.
 
 import { derive } from "./derive.js";
+import { lightScale } from "./look.js";
 import { attentionMaps, byLayer, classMaps, range, withoutOutliers } from "./maps.js";
-import { amount, capital, headName, ordinal, patchName } from "./words.js";
+import { amount, capital, headName, layerName, ordinal, patchName, plain } from "./words.js";
 
 /** @import { Direction, Explanation, Head, Method } from "./explanation.js" */
 /** @import { Maps, Scale } from "./maps.js" */
 /** @import { Tensors } from "./safetensors.js" */
 /**
  * @typedef {object} State  Of one slot: all that the page knows. The first part are the settings of view.js.
+ * @property {string} mode
+ * @property {string} at  where in the mode one is, in words of its own
  * @property {string} map  a method's name
  * @property {number} layer
  * @property {Head} head
@@ -19,25 +22,39 @@ import { amount, capital, headName, ordinal, patchName } from "./words.js";
  * @property {number} opacity
  * @property {boolean} grid
  * @property {boolean} smooth
- * @property {boolean} mark  outlier patches
- * @property {boolean} leaveOut  outlier patches
+ * @property {boolean} leaveOut  sinks: patches of far more than the usual norm
+ * @property {boolean} whole  the whole photo, not only what the model saw
  * @property {"own" | "shared"} scale
  * @property {string} overlay
  *
  * @property {string} slot
  * @property {string | null} wanted  the address of the explanation that is to be shown
  * @property {Explanation | null} explanation  null before the first photo
- * @property {Tensors} maps  those that come after the attention
- * @property {Map<number, Tensors>} looks  of single tokens, where the attention is too large to come whole
+ * @property {Coming | null} coming  the photo that was chosen, while its explanation is on its way
+ * @property {Tensors | null} attention  all of it, which comes last
+ * @property {Tensors} maps  those of other methods
+ * @property {Map<number, Tensors>} looks  of single tokens, before the attention is here or where it is too large
  * @property {URLSearchParams | null} linked  what a link asks for, until its photo is here
+ * @property {Record<string, any>} told  what modes asked, by question
  * @property {number | null} hovered  a patch
  * @property {number} across  pixels of the stage
  * @property {boolean} playing
+ * @property {number | null} story  how far the opening has come, from 0 to 1; null when it is over
+ * @property {boolean} presenting
+ * @property {boolean} unfolded  all layers and heads
+ * @property {boolean} dark
+ * @property {string} task  a line for the one who opens the link
+ * @property {boolean} photoMissing  the link was of a photo that is not in it
+ * @property {Model[]} models  those that can be chosen
+ * @property {Loading | null} loading  a model, on its way
  * @property {boolean} saving  arrays are being made
  * @property {string} failed  a sentence
  * @property {string} said  to a screen reader, at once
  */
 /** @typedef {State & { explanation: Explanation }} Explained */
+/** @typedef {{ name: string, src: string }} Coming */
+/** @typedef {{ source: string, name: string, size: string, knows: string, classes: number, look_for: string, any?: boolean }} Model */
+/** @typedef {{ source: string, share: number | null, text: string }} Loading */
 
 /** @param {Explained} state */
 export const method = (state) =>
@@ -69,10 +86,10 @@ export const maps = derive((/** @type {Explained} */ state) => {
 function everyMap(state) {
   const { explanation } = state;
   const { name, of_token, columns } = method(state);
-  if (of_token) return attentionMaps(explanation, state.looks, state.token, state.direction);
+  if (of_token) return attentionMaps(explanation, state.attention, state.looks, state.token, state.direction);
   const here = state.maps; // read here, so that attention does not depend on it
   if (columns === "heads") return here[name] ? { columns: explanation.columns, layers: byLayer(here[name]) } : null;
-  const labels = explanation.predictions.map(({ label }) => label);
+  const labels = explanation.predictions.map(({ label }) => plain(label));
   const tensors = labels.map((_, rank) => here[`${name} ${rank}`]);
   return classMaps(labels, tensors, state.chosen, state.against);
 }
@@ -113,13 +130,31 @@ export function scaleOf(state, shown) {
   return all ?? range([shown], maps(state)?.signed);
 }
 
+const sharedLight = derive((/** @type {Explained} */ state) => {
+  const every =
+    maps(state)
+      ?.layers.flat()
+      .map((values) => [...values]) ?? [];
+  return every.length ? lightScale(new Float32Array(every.flat())) : null;
+});
+
+/**
+ * The values that are dark, and that are light.
+ * @param {Explained} state
+ * @param {Float32Array} shown
+ */
+export const lightOf = (state, shown) => (state.scale === "shared" ? sharedLight(state) : null) ?? lightScale(shown);
+
+/** The overlay in use: a difference has two colours, which light has not. */
+export const overlay = (/** @type {Explained} */ state) => (maps(state)?.signed ? "heat" : state.overlay);
+
 /** The lowest and the highest value of the scale, as text. */
 export const ends = (/** @type {Explained} */ state, /** @type {Scale} */ scale) =>
   scale.map((value) => amount(value, method(state).unit));
 
 /** What the map is, in which layer, of which head. */
 export const title = (/** @type {Explained} */ state) =>
-  [caption(state), ...(ofWholeModel(state) ? [] : [`layer ${state.layer}`]), ...headOf(state)].join(", ");
+  [caption(state), ...(ofWholeModel(state) ? [] : [layerName(state.layer)]), ...headOf(state)].join(", ");
 
 /** The same for all its layers. */
 export const titleOfAll = (/** @type {Explained} */ state) => [caption(state), ...headOf(state)].join(", ");
@@ -128,7 +163,7 @@ const headOf = (/** @type {Explained} */ state) => (byClass(state) ? [] : [headN
 
 function caption(/** @type {Explained} */ state) {
   const { explanation, against, direction } = state;
-  const label = (/** @type {number} */ rank) => explanation.predictions[rank].label;
+  const label = (/** @type {number} */ rank) => plain(explanation.predictions[rank].label);
   const { caption, of_token } = method(state);
   if (of_token) {
     const patch = pinned(state);
@@ -143,13 +178,21 @@ function caption(/** @type {Explained} */ state) {
 /** The patch under the pointer, else the pinned one. */
 export const patch = (/** @type {Explained} */ state) => state.hovered ?? pinned(state);
 
+/** How much of the map is at a patch. */
+export function patchShare(/** @type {Explained} */ state, /** @type {number} */ asked) {
+  const shown = values(state);
+  if (!shown) return "";
+  if (state.leaveOut && state.explanation.outliers(layer(state))[asked]) return "a sink, left out";
+  return amount(shown[asked], method(state).unit);
+}
+
 /** What to say of the patch. */
 export function patchText(/** @type {Explained} */ state) {
   const asked = patch(state);
-  if (asked === null) return "Point at a patch to read its value; click to pin it.";
+  if (asked === null) return "";
   const shown = values(state);
   const name = capital(patchName(asked, state.explanation.grid));
-  return shown ? `${name}: ${share(asked, shown, state)}.` : `${name}.`;
+  return shown ? `${name}: ${place(asked, shown, state)}.` : `${name}.`;
 }
 
 /**
@@ -157,11 +200,10 @@ export function patchText(/** @type {Explained} */ state) {
  * @param {Float32Array} shown
  * @param {Explained} state
  */
-function share(asked, shown, state) {
+function place(asked, shown, state) {
   const left = state.leaveOut ? state.explanation.outliers(layer(state)) : [];
-  if (left[asked]) return "left out as an outlier";
+  if (left[asked]) return patchShare(state, asked);
   const others = [...shown].filter((_, other) => !left[other]);
   const rank = others.filter((value) => value > shown[asked]).length + 1;
-  const place = rank === 1 ? "" : `${ordinal(rank)} `;
-  return `${amount(shown[asked], method(state).unit)}, the ${place}highest of ${others.length}`;
+  return `${patchShare(state, asked)}, the ${rank === 1 ? "" : `${ordinal(rank)} `}highest of ${others.length}`;
 }

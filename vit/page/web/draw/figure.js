@@ -7,16 +7,18 @@ import {
   maps,
   method,
   ofWholeModel,
-  pinned,
+  overlay,
   scaleOf,
   title,
   titleOfAll,
   values,
 } from "../data/shown.js";
+import { layerName } from "../data/words.js";
 import { colourBar } from "./heat.js";
-import { drawMarks } from "./marks.js";
+import { drawMarks, marksOf } from "./marks.js";
 import { OVERLAYS } from "./overlays.js";
-import { boxOn, photosOf } from "./photo.js";
+import { boxOn, contextOf, photosOf, viewOf } from "./photo.js";
+import { coloursOf, drawMap } from "./picture.js";
 
 /** @import { Scale } from "../data/maps.js" */
 /** @import { Explained } from "../data/shown.js" */
@@ -25,18 +27,18 @@ const FONT = "13px system-ui, sans-serif";
 const LINE = 18;
 const NARROWEST = 480;
 
-/** The photo at its own size, or at the stage's if that is larger; null while its map is on its way. */
+/** What is shown at the photo's own size, or at the stage's if that is larger; null while its map is on its way. */
 export function viewFigure(/** @type {Explained} */ state) {
   const shown = values(state);
   if (!shown) return null;
   const { picture, size, model } = state.explanation;
-  const width = Math.max(picture.width, state.across);
-  const height = Math.max(1, Math.round((width * size[1]) / size[0]));
+  const [left, top, right, bottom] = viewOf(state.explanation, state.whole);
+  const width = Math.max(1, Math.round(Math.max(((right - left) * picture.width) / size[0], state.across)));
+  const height = Math.max(1, Math.round((width * (bottom - top)) / (right - left)));
   const words = lines(`${title(state)} · ${model}`, Math.max(width, NARROWEST));
   const context = paper(Math.max(width, NARROWEST), height, words);
-  const scale = scaleOf(state, shown);
-  context.drawImage(photoWithMap(state, width, height, shown, scale, layer(state)), 0, 0);
-  legend(context, height, words, state, scale);
+  context.drawImage(photoWithMap(state, width, height, shown, layer(state)), 0, 0);
+  legend(context, height, words, state, scaleOf(state, shown));
   return context.canvas;
 }
 
@@ -44,7 +46,8 @@ export function viewFigure(/** @type {Explained} */ state) {
 export function sheetFigure(/** @type {Explained} */ state) {
   const found = maps(state);
   if (!found) return null;
-  const [wide, tall] = state.explanation.size;
+  const [left, top, right, bottom] = viewOf(state.explanation, state.whole);
+  const [wide, tall] = [right - left, bottom - top];
   const times = 240 / Math.max(wide, tall);
   const [width, height] = [Math.max(1, Math.round(wide * times)), Math.max(1, Math.round(tall * times))];
   const [head, gap] = [24, 8];
@@ -62,9 +65,9 @@ export function sheetFigure(/** @type {Explained} */ state) {
     const scale = scaleOf(state, shown);
     const x = gap + (number % columns) * cell;
     const y = Math.floor(number / columns) * (height + head + gap) + head;
-    const [name, of] = ofWholeModel(state) ? ["whole model", layer(state)] : [`layer ${number}`, number];
-    write(context, own ? `${name}   ${ends(state, scale).join(" – ")}` : name, x, y - 6);
-    context.drawImage(photoWithMap(state, width, height, shown, scale, of), x, y);
+    const [name, of] = ofWholeModel(state) ? ["whole model", layer(state)] : [layerName(number), number];
+    write(context, own && measured(state) ? `${name}   ${ends(state, scale).join(" – ")}` : name, x, y - 6);
+    context.drawImage(photoWithMap(state, width, height, shown, of), x, y);
   }
   legend(context, down, words, state, own ? null : scaleOf(state, found.layers[0][which]));
   return context.canvas;
@@ -80,34 +83,21 @@ export function figureName(/** @type {Explained} */ state, /** @type {string} */
  * @param {number} width
  * @param {number} height
  * @param {Float32Array} shown
- * @param {Scale} scale
  * @param {number} of  the layer
  */
-function photoWithMap(state, width, height, shown, scale, of) {
-  const { explanation, smooth } = state;
-  const { grid, picture, size } = explanation;
-  const box = boxOn(explanation.box, size, width, height);
-  const opacity = state.opacity / 100;
-  const overlay = OVERLAYS[state.overlay];
-  const canvas = overlay.under(photosOf(picture, width, height), box, opacity);
+function photoWithMap(state, width, height, shown, of) {
+  const { explanation } = state;
+  const view = viewOf(explanation, state.whole);
+  const box = boxOn(explanation.box, view, width, height);
   const tile = new OffscreenCanvas(width, height);
-  const context = /** @type {OffscreenCanvasRenderingContext2D} */ (tile.getContext("2d"));
-  context.drawImage(canvas, 0, 0);
-  const look = { colours: coloursOf(state), signed: maps(state)?.signed, smooth };
-  overlay.over(context, box, { values: shown, grid, scale, look, opacity });
-  if (width > 400 || !state.grid) drawMarks(context, box, grid, marksOf(state, of), 1);
+  const context = contextOf(tile);
+  drawMap(context, photosOf(explanation.picture, explanation.size, view, width, height), box, state, shown);
+  drawMarks(context, box, explanation.grid, { ...marksOf(state, of), lines: state.grid && width > 400 }, 1);
   return tile;
 }
 
-/** The marks that are chosen, in a layer. */
-export const marksOf = (/** @type {Explained} */ state, /** @type {number} */ of) => ({
-  lines: state.grid,
-  crosses: state.mark ? state.explanation.outliers(of) : [],
-  pinned: pinned(state),
-});
-
-export const coloursOf = (/** @type {Explained} */ { explanation }) =>
-  /** @type {Uint8Array} */ (explanation.tensors.colours.data);
+/** Whether colours stand for numbers. */
+const measured = (/** @type {Explained} */ state) => overlay(state) === "heat";
 
 /**
  * @param {number} width
@@ -132,6 +122,7 @@ function paper(width, height, words) {
 function legend(context, top, words, state, scale) {
   for (const [line, text] of words.entries()) write(context, text, 8, top + 20 + line * LINE);
   const y = top + 12 + words.length * LINE;
+  if (!measured(state)) return write(context, OVERLAYS[overlay(state)].about, 8, y + 11);
   const bar = new OffscreenCanvas(256, 1);
   bar.getContext("2d")?.putImageData(colourBar(coloursOf(state), maps(state)?.signed), 0, 0);
   context.drawImage(bar, 8, y, 200, 12);

@@ -1,22 +1,23 @@
 // The heat overlay: values to colours, and the colours over the photo, as drawing.py does it.
 
-/** @import { Scale } from "../data/maps.js" */
-/** @import { Box, Overlay } from "./overlays.js" */
-/** @typedef {{ colours: Uint8Array, signed?: boolean, smooth: boolean }} Look */
+import { between, FINE } from "../data/look.js";
+import { contextOf } from "./photo.js";
 
-const FINE = 8; // steps from one patch to the next where a map is smooth
+/** @import { Scale } from "../data/maps.js" */
+/** @import { Overlay } from "./overlays.js" */
+
 const SIGNED = 768; // where the colours of signed maps start, after 256 of three bytes
 
 /** @type {Overlay} */
 export const heat = {
   title: "Heat",
+  about: "Colours measure: see the scale.",
 
   // The part that was seen paler the more opaque the map, the rest grey and dim.
-  under({ colour, grey }, [left, top, right, bottom], opacity) {
-    const canvas = new OffscreenCanvas(colour.width, colour.height);
-    const context = /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  draw(context, { colour, grey }, [left, top, right, bottom], { values, grid, scale, look }) {
+    context.save();
     context.fillStyle = "rgb(33, 33, 33)";
-    context.fillRect(0, 0, canvas.width, canvas.height);
+    context.fillRect(0, 0, colour.width, colour.height);
     context.globalAlpha = 0.4;
     context.drawImage(grey, 0, 0);
     context.beginPath();
@@ -24,14 +25,8 @@ export const heat = {
     context.clip();
     context.globalAlpha = 1;
     context.drawImage(colour, 0, 0);
-    context.globalAlpha = opacity;
+    context.globalAlpha = look.opacity;
     context.drawImage(grey, 0, 0);
-    return canvas;
-  },
-
-  over(context, [left, top, right, bottom], { values, grid, scale, look, opacity }) {
-    context.save();
-    context.globalAlpha = opacity;
     context.imageSmoothingEnabled = look.smooth;
     context.imageSmoothingQuality = "low";
     context.drawImage(heatTile(values, grid, scale, look), left, top, right - left, bottom - top);
@@ -44,52 +39,23 @@ export const heat = {
  * @param {Float32Array} values
  * @param {[number, number]} grid
  * @param {Scale} scale
- * @param {Look} look
+ * @param {{ colours: Uint8Array, signed?: boolean, smooth: boolean }} look
  */
-export function heatTile(values, [rows, columns], [low, high], { colours, signed, smooth }) {
+export function heatTile(values, grid, [low, high], { colours, signed, smooth }) {
   const fine = smooth ? FINE : 1;
-  const width = columns * fine;
-  const height = rows * fine;
+  const [height, width] = grid.map((count) => count * fine);
   const pixels = new ImageData(width, height);
-  const data = pixels.data;
   const table = signed ? SIGNED : 0;
   const times = high > low ? 256 / (high - low) : 0;
   const flat = signed ? 128 : 0;
-  const across = places(columns, fine);
-  const down = places(rows, fine);
-  for (let y = 0, to = 0; y < height; y++) {
-    const [above, below, share] = down[y];
-    for (let x = 0; x < width; x++, to += 4) {
-      const [left, right, part] = across[x];
-      let value = values[above * columns + left];
-      if (smooth) {
-        const top = value * (1 - part) + values[above * columns + right] * part;
-        const bottom = values[below * columns + left] * (1 - part) + values[below * columns + right] * part;
-        value = top * (1 - share) + bottom * share;
-      }
-      const step = times ? Math.min(255, Math.max(0, Math.floor((value - low) * times))) : flat;
-      data[to] = colours[table + step * 3];
-      data[to + 1] = colours[table + step * 3 + 1];
-      data[to + 2] = colours[table + step * 3 + 2];
-      data[to + 3] = 255;
-    }
+  for (const [at, value] of between(values, grid, fine).entries()) {
+    const step = times ? Math.min(255, Math.max(0, Math.floor((value - low) * times))) : flat;
+    const start = table + step * 3;
+    pixels.data.set([colours[start], colours[start + 1], colours[start + 2], 255], at * 4);
   }
   const canvas = new OffscreenCanvas(width, height);
-  canvas.getContext("2d")?.putImageData(pixels, 0, 0);
+  contextOf(canvas).putImageData(pixels, 0, 0);
   return canvas;
-}
-
-/**
- * For each fine step the two cells that it lies between, and how far it is from the first.
- * @param {number} cells
- * @param {number} fine
- */
-export function places(cells, fine) {
-  return Array.from({ length: cells * fine }, (_, step) => {
-    const middle = Math.min(cells - 1, Math.max(0, (step + 0.5) / fine - 0.5));
-    const first = Math.floor(middle);
-    return [first, Math.min(cells - 1, first + 1), middle - first];
-  });
 }
 
 /** All colours of a scale, from low to high (256 × 1). */

@@ -1,23 +1,32 @@
 // What is drawn over a map: lines between the patches, and marks on single ones.
 
+import { pinned as pinnedOf } from "../data/shown.js";
 import { patchBox } from "./photo.js";
 
+/** @import { Explained } from "../data/shown.js" */
 /** @import { Box, Context } from "./overlays.js" */
 /** @typedef {[x: number, y: number, width: number, height: number]} Place */
 
-const PINNED = "#4ade80";
+const PINNED = "#ffd60a";
+
+/** The marks that are chosen, in a layer. */
+export const marksOf = (/** @type {Explained} */ state, /** @type {number} */ of) => ({
+  lines: state.grid,
+  hatched: state.leaveOut ? state.explanation.outliers(of) : [],
+  pinned: pinnedOf(state),
+});
 
 /**
  * @param {Context} context
  * @param {Box} box
  * @param {[number, number]} grid
- * @param {{ lines: boolean, crosses: ArrayLike<number>, pinned: number | null }} marks  crosses: a flag for each patch
+ * @param {{ lines: boolean, hatched: ArrayLike<number>, pinned: number | null }} marks  hatched: a flag for each patch
  * @param {number} ratio  of the canvas's pixels to the screen's
  */
-export function drawMarks(context, box, grid, { lines, crosses, pinned }, ratio) {
+export function drawMarks(context, box, grid, { lines, hatched, pinned }, ratio) {
   if (lines) drawGrid(context, box, grid, ratio);
-  for (let patch = 0; patch < crosses.length; patch++)
-    if (crosses[patch]) cross(context, patchBox(patch, box, grid), ratio);
+  for (let patch = 0; patch < hatched.length; patch++)
+    if (hatched[patch]) hatch(context, patchBox(patch, box, grid), ratio);
   if (pinned !== null) outline(context, patchBox(pinned, box, grid), PINNED, ratio);
 }
 
@@ -27,7 +36,7 @@ export function drawMarks(context, box, grid, { lines, crosses, pinned }, ratio)
  * @param {[number, number]} grid
  * @param {number} ratio
  */
-function drawGrid(context, [left, top, right, bottom], [rows, columns], ratio) {
+export function drawGrid(context, [left, top, right, bottom], [rows, columns], ratio) {
   context.lineWidth = ratio;
   for (const [colour, shift] of /** @type {[string, number][]} */ ([
     ["rgba(0, 0, 0, 0.45)", 0.5],
@@ -69,19 +78,25 @@ export function outline(context, [x, y, width, height], colour, ratio) {
  * @param {Place} place
  * @param {number} ratio
  */
-function cross(context, [x, y, width, height], ratio) {
-  const inset = Math.min(width, height) / 4;
+function hatch(context, [x, y, width, height], ratio) {
+  const [step, inset] = [width / 4, 2 * ratio];
+  context.save();
+  context.beginPath();
+  context.rect(x + inset, y + inset, width - 2 * inset, height - 2 * inset);
+  context.clip();
   for (const [colour, line] of /** @type {[string, number][]} */ ([
-    ["black", 4],
-    ["white", 2],
+    ["rgba(0, 0, 0, 0.7)", 3],
+    ["rgba(255, 255, 255, 0.9)", 1.25],
   ])) {
     context.strokeStyle = colour;
     context.lineWidth = line * ratio;
     context.beginPath();
-    context.moveTo(x + inset, y + inset);
-    context.lineTo(x + width - inset, y + height - inset);
-    context.moveTo(x + width - inset, y + inset);
-    context.lineTo(x + inset, y + height - inset);
+    context.rect(x + inset, y + inset, width - 2 * inset, height - 2 * inset);
+    for (let shift = -height; shift < width; shift += step) {
+      context.moveTo(x + shift, y + height);
+      context.lineTo(x + shift + height, y);
+    }
     context.stroke();
   }
+  context.restore();
 }

@@ -1,43 +1,74 @@
 // The photo at a canvas's size, and where in it the model looked.
 
 /** @import { Box } from "./overlays.js" */
-/** @typedef {{ colour: OffscreenCanvas, grey: OffscreenCanvas }} Photos */
+/** @typedef {{ colour: OffscreenCanvas, dim: OffscreenCanvas, pale: OffscreenCanvas, grey: OffscreenCanvas }} Photos */
+
+const [NIGHT, DAY] = ["rgb(16, 18, 24)", "rgb(250, 250, 249)"];
 
 /**
- * In colour and in grey.
+ * A part of the photo: in colour, in grey, and in grey with the lights down, or with too much light.
  * @param {ImageBitmap} picture
+ * @param {[number, number]} size  the photo's, whose pixels the view counts
+ * @param {Box} view
  * @param {number} width
  * @param {number} height
  * @returns {Photos}
  */
-export function photosOf(picture, width, height) {
-  const [colour, grey] = [new OffscreenCanvas(width, height), new OffscreenCanvas(width, height)];
-  const context = /** @type {OffscreenCanvasRenderingContext2D} */ (
-    colour.getContext("2d", { willReadFrequently: true })
-  );
+export function photosOf(picture, size, view, width, height) {
+  const [left, top, right, bottom] = boxOn(view, [0, 0, size[0], size[1]], picture.width, picture.height);
+  const colour = new OffscreenCanvas(width, height);
+  const context = contextOf(colour, true);
   context.imageSmoothingQuality = "high";
-  context.drawImage(picture, 0, 0, width, height);
+  context.drawImage(picture, left, top, right - left, bottom - top, 0, 0, width, height);
   const pixels = context.getImageData(0, 0, width, height);
   const data = pixels.data;
   for (let at = 0; at < data.length; at += 4) {
     data[at] = data[at + 1] = data[at + 2] = 0.299 * data[at] + 0.587 * data[at + 1] + 0.114 * data[at + 2];
   }
-  grey.getContext("2d")?.putImageData(pixels, 0, 0);
-  return { colour, grey };
+  const grey = new OffscreenCanvas(width, height);
+  contextOf(grey).putImageData(pixels, 0, 0);
+  return { colour, grey, dim: under(grey, NIGHT, 0.25), pale: under(grey, DAY, 0.22) };
 }
 
 /**
- * A box on the photo, on a canvas of another size.
+ * @param {OffscreenCanvas} grey
+ * @param {string} ground
+ * @param {number} left  of the photo
+ */
+function under(grey, ground, left) {
+  const made = new OffscreenCanvas(grey.width, grey.height);
+  const context = contextOf(made);
+  context.fillStyle = ground;
+  context.fillRect(0, 0, made.width, made.height);
+  context.globalAlpha = left;
+  context.drawImage(grey, 0, 0);
+  return made;
+}
+
+/** The context of a canvas; `read` where its pixels are asked for. */
+export const contextOf = (/** @type {OffscreenCanvas} */ canvas, read = false) =>
+  /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext("2d", { willReadFrequently: read }));
+
+/**
+ * A box on the photo, on a canvas that shows a part of it.
  * @param {Box} box
- * @param {[number, number]} size  the photo's
+ * @param {Box} view
  * @param {number} width
  * @param {number} height
  * @returns {Box}
  */
-export function boxOn([left, top, right, bottom], size, width, height) {
-  const [across, down] = [width / size[0], height / size[1]];
-  return [left * across, top * down, right * across, bottom * down];
+export function boxOn([left, top, right, bottom], view, width, height) {
+  const [across, down] = [width / (view[2] - view[0]), height / (view[3] - view[1])];
+  return [(left - view[0]) * across, (top - view[1]) * down, (right - view[0]) * across, (bottom - view[1]) * down];
 }
+
+/**
+ * The part of a photo that is shown: what the model saw, or all of it.
+ * @param {{ box: Box, size: [number, number] }} explanation
+ * @param {boolean} whole
+ * @returns {Box}
+ */
+export const viewOf = ({ box, size }, whole) => (whole ? [0, 0, size[0], size[1]] : box);
 
 /**
  * The patch at a place; null beside what the model saw.

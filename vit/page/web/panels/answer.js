@@ -1,40 +1,57 @@
-// What the model predicts; a class shows its map, and a second one the difference.
+// What the model says the photo is; a class shows what speaks for it, and a second one the difference.
 
 import { byClass, classMethod } from "../data/shown.js";
-import { percent } from "../data/words.js";
+import { storyText } from "../data/story.js";
+import { percent, plain } from "../data/words.js";
 import { make } from "../dom.js";
+import { load } from "../loading.js";
 import { choose } from "../view.js";
 
 /** @import { Explained } from "../data/shown.js" */
 
+const FIRST = 3; // classes that are shown before the others are asked for
+
 /** @type {import("../dom.js").Panel} */
 export const answer = {
   markup: `
-    <div data-part="predictions">
-      <h3>Predictions of <span data-part="model"></span></h3>
-      <p class="note" data-part="unfamiliar" hidden>This photo is like nothing it was trained on: these are guesses.</p>
-      <ul class="classes" data-part="classes"></ul>
-      <p class="note" data-part="classes-note">Click a class for its relevance; shift-click a second one, or its −, for the difference.</p>
+    <div class="answer">
+      <p class="unfamiliar" data-part="unfamiliar" hidden>I don’t know photos like this. My best guess:</p>
+      <h2 data-part="answer"></h2>
+      <p class="quiet"><span data-part="story"></span> <button type="button" class="term" data-part="lens" data-term="logit lens">How do we know?</button></p>
+      <p class="quiet" data-part="remarks" hidden></p>
     </div>
-    <p class="note" data-part="no-classes" hidden>This model was trained without classes: it predicts nothing, but you can see where it looks.</p>`,
+    <div class="others" data-part="others" hidden>
+      <button type="button" class="pill" data-part="other"></button>
+    </div>
+    <div class="predictions" data-part="predictions">
+      <ul class="classes" data-part="classes"></ul>
+      <button type="button" class="link quiet" data-part="more-classes"></button>
+    </div>`,
 
   style: `
-    .classes li { display: flex; gap: 4px; }
+    .answer h2 { font-size: 1.75em; line-height: 1.15; font-weight: 700; overflow-wrap: anywhere; }
+    .share-of { white-space: nowrap; }
+    .answer .quiet { margin-top: 4px; }
+    .unfamiliar { font-size: 1.1em; color: var(--mark-text); font-weight: 600; }
+    .classes { display: grid; gap: 5px; }
+    .classes li { display: flex; gap: 5px; }
     .class {
-      display: flex; justify-content: space-between; gap: 8px; font-size: 14px; border-radius: 6px; text-align: left;
-      background: linear-gradient(to right, var(--bar) calc(var(--share) * 100%), transparent 0);
-      flex: 1; min-width: 0; padding: 6px 8px; border: 1px solid var(--border-color-primary); color: var(--body-text-color); cursor: pointer;
+      flex: 1; min-width: 0; display: flex; justify-content: space-between; gap: 8px; padding: 0.4em 0.7em; border-radius: 8px; text-align: left;
+      background: linear-gradient(to right, var(--bar) calc(var(--share) * 100%), var(--card) 0); border: 1px solid transparent;
     }
-    button[aria-pressed="true"].class { border-color: var(--accent); box-shadow: inset 0 0 0 2px var(--accent); }
+    .class:hover, .less:hover { border-color: var(--accent); }
+    .class[aria-pressed="true"] { border-color: var(--mark); box-shadow: inset 0 0 0 1px var(--mark); }
     .class span:first-child { overflow-wrap: anywhere; }
     .class span:last-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
-    .less { width: 32px; flex: none; padding: 0; text-align: center; border: 1px solid var(--border-color-primary); border-radius: 6px; background: var(--background-fill-primary); color: var(--body-text-color); }
-    .less[aria-pressed="true"] { background: var(--chosen); border-color: var(--accent); box-shadow: inset 0 0 0 2px var(--accent); }
+    .less { width: 2.2em; flex: none; text-align: center; border: 1px solid var(--line); border-radius: 8px; }
+    .less[aria-pressed="true"] { background: var(--chosen); border-color: var(--mark); }
     .less:disabled { visibility: hidden; }
-    @container (max-width: 760px) { [data-part="predictions"], [data-part="no-classes"] { order: -1; } }
+    .predictions .link { font-size: 0.85em; margin-top: 4px; }
+    @container explorer (max-width: 639px) { .answer h2 { font-size: 1.5em; } }
     @media (forced-colors: active) { .class { forced-color-adjust: none; } }`,
 
-  start({ part, store, show }) {
+  start(context) {
+    const { part, store, show } = context;
     const pick = (/** @type {number} */ rank, /** @type {boolean} */ second) => {
       const state = /** @type {Explained} */ (store.get());
       const map = classMethod(state)?.name;
@@ -42,41 +59,58 @@ export const answer = {
       const same = byClass(state) && state.against === rank;
       choose(store, { map, against: same ? null : rank });
     };
-    show(({ explanation: { model, predictions, unfamiliar } }) => {
+
+    show(({ explanation }) => {
+      const { predictions, unfamiliar } = explanation;
+      const [best] = predictions;
       part("unfamiliar").hidden = !unfamiliar;
-      part("model").textContent = model.split("/").at(-1);
-      part("predictions").hidden = !predictions.length;
-      part("no-classes").hidden = predictions.length > 0;
+      const share = best && make("span", { className: "share-of", textContent: percent(best.probability) });
+      part("answer").replaceChildren(
+        ...(best ? [`${plain(best.label)}, `, share, unfamiliar ? "?" : ""] : ["It names nothing"]),
+      );
+      part("story").textContent = best
+        ? storyText(explanation)
+        : "This model learnt without classes. You can still see where it looks.";
+      part("remarks").hidden = !explanation.remarks.length;
+      part("remarks").textContent = explanation.remarks.join(" ");
+      part("lens").hidden = part("predictions").hidden = !best;
+    });
+    show(({ explanation, models }) => {
+      // Another that knows more, where this one does not know the photo.
+      const here = models.find(({ source }) => source === explanation.model);
+      const known = here?.classes ?? explanation.predictions.length;
+      const other = models.find(({ source, classes }) => source !== explanation.model && classes > known);
+      part("others").hidden = !explanation.unfamiliar || !other;
+      if (!other) return;
+      part("other").textContent = `Ask ${other.name}: it knows ${other.knows}`;
+      part("other").onclick = () => load(context, "choose_model", { model: other.source });
+    });
+    show(({ explanation: { predictions } }) => {
       const rows = predictions.map(({ label, probability }, rank) => {
-        const bar = make(
-          "button",
-          {
-            type: "button",
-            className: "class",
-            onclick: (/** @type {MouseEvent} */ event) => pick(rank, event.shiftKey),
-          },
-          { rank },
-        );
+        const bar = make("button", { type: "button", className: "class" }, { rank });
+        bar.onclick = (/** @type {MouseEvent} */ event) => pick(rank, event.shiftKey);
+        bar.title = `What speaks for ${plain(label)}?`;
         bar.style.setProperty("--share", probability);
-        bar.append(make("span", { textContent: label }), make("span", { textContent: percent(probability) }));
-        const title = `The difference to ${label}`;
+        bar.append(make("span", { textContent: plain(label) }), make("span", { textContent: percent(probability) }));
+        const title = `The difference to ${plain(label)}`;
         const less = make(
           "button",
-          {
-            type: "button",
-            className: "less",
-            textContent: "−",
-            title,
-            ariaLabel: title,
-            onclick: () => pick(rank, true),
-          },
+          { type: "button", className: "less", textContent: "−", title, ariaLabel: title },
           { rank },
         );
-        const row = make("li");
+        less.onclick = () => pick(rank, true);
+        const row = make("li", { hidden: rank >= FIRST });
         row.append(bar, less);
         return row;
       });
       part("classes").replaceChildren(...rows);
+      part("more-classes").hidden = rows.length <= FIRST;
+      part("more-classes").textContent = `${rows.length - FIRST} more`;
+    });
+    part("more-classes").addEventListener("click", () => {
+      for (const row of part("classes").children) row.hidden = false;
+      part("more-classes").hidden = true;
+      part("classes").children[FIRST].firstElementChild.focus();
     });
     show((state) => {
       const [chosen, against] = byClass(state) ? [state.chosen, state.against] : [null, null];
@@ -84,7 +118,10 @@ export const answer = {
         const rank = Number(button.dataset.rank);
         const isLess = button.className === "less";
         button.setAttribute("aria-pressed", rank === (isLess ? against : chosen));
-        if (isLess) button.disabled = rank === state.chosen;
+        if (isLess) {
+          button.hidden = !byClass(state);
+          button.disabled = rank === state.chosen;
+        }
       }
     });
   },

@@ -10,23 +10,40 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 
 /** @type {import("../dom.js").Panel} */
 export const keys = {
-  markup: `<p class="keys">Keys: ← → layer · ↑ ↓ head · Shift + arrows patch · Enter pin · Esc back to the class token</p>`,
+  markup: "",
 
   start({ store, root }) {
-    root.addEventListener("keydown", (event) => {
+    window.addEventListener("keydown", (event) => {
+      const target = /** @type {Element} */ (event.target);
+      if (
+        event.ctrlKey ||
+        event.metaKey ||
+        event.altKey ||
+        target.matches("input[type=text], textarea, [contenteditable]")
+      )
+        return;
+      const { presenting, slot } = store.get();
+      if (slot === "a" && event.key === "p") store.set({ presenting: !presenting });
+      if (presenting && event.key === "Escape") store.set({ presenting: false });
+      if (presenting && !root.contains(target)) follow(event);
+    });
+    root.addEventListener("keydown", follow);
+
+    function follow(/** @type {KeyboardEvent} */ event) {
       const state = store.get();
       const target = /** @type {Element} */ (event.target);
-      if (!isExplained(state) || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (!isExplained(state) || event.ctrlKey || event.metaKey || event.altKey || target.closest("[popover], dialog"))
+        return;
       if (event.key === "Escape") return goBack(store);
       if (target.matches("canvas") && (event.key === "Enter" || event.key === " ") && state.hovered !== null) {
         event.preventDefault();
         return pin(store, state.hovered);
       }
-      if (!(event.key in ARROWS) || target.matches("input")) return; // which have their own use for arrows
+      if (!(event.key in ARROWS) || target.matches("input") || target.closest("[data-place=photos]")) return; // which have their own use for arrows
       event.preventDefault();
       const [across, down] = ARROWS[event.key];
       choose(store, event.shiftKey ? movePatch(state, across, down) : move(state, across, down));
-    });
+    }
   },
 };
 

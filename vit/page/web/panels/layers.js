@@ -1,53 +1,119 @@
-// The scrubber through the layers; above it the likeliest class's probability after each.
+// The layers: a small picture for each, and the word that the classifier would say after it. Dragging moves through them.
 
-import { percent } from "../data/words.js";
-import { make } from "../dom.js";
+import { memo } from "../data/derive.js";
+import { column, maps, ofWholeModel } from "../data/shown.js";
+import { chapters } from "../data/story.js";
+import { layerName, percent, plain } from "../data/words.js";
+import { make, whenSeen } from "../dom.js";
+import { small, thumbnail } from "../draw/picture.js";
 
 /** @import { Explained } from "../data/shown.js" */
 
+const SIDE = 112; // pixels
 const PACE = 600; // milliseconds for each layer
 
 /** @type {import("../dom.js").Panel} */
 export const layers = {
   markup: `
-    <div class="scrubber">
+    <div class="layers" data-part="layers">
       <button type="button" class="round" data-part="play" aria-pressed="false" aria-label="Play the layers">▶</button>
-      <div class="track">
-        <div class="bars" data-part="bars" aria-hidden="true"></div>
+      <div class="strip" data-part="strip">
+        <div class="pictures" data-part="pictures" aria-hidden="true"></div>
         <input type="range" data-part="layer" min="0" step="1" aria-label="Layer">
+        <ol class="ribbon" data-part="ribbon" aria-label="What it would say after each layer"></ol>
       </div>
-      <output class="number" data-part="layer-number"></output>
-    </div>`,
+    </div>
+    <p class="now" data-part="now"></p>`,
 
   style: `
-    .scrubber { display: flex; align-items: end; gap: 12px; margin-top: 14px; }
-    .track { flex: 1; min-width: 0; }
-    .track input { display: block; width: 100%; margin: 2px 0 0; accent-color: var(--accent); }
-    .round { width: 40px; height: 40px; flex: none; border-radius: 50%; border: 1px solid var(--border-color-primary); background: var(--background-fill-primary); color: var(--body-text-color); font-size: 14px; }
-    .number { min-width: 13ch; font-size: 14px; font-weight: 600; font-variant-numeric: tabular-nums; }
-    .bars { display: flex; gap: 3px; height: 34px; align-items: end; padding: 0 2px; }
-    .bars div { flex: 1; height: calc(2px + var(--share) * 32px); background: var(--track); border-radius: 2px 2px 0 0; cursor: pointer; }
-    .bars .now { background: var(--accent); }
-    @container (max-width: 760px) { .scrubber { margin-top: 0; } }
-    @media (forced-colors: active) { .bars div { forced-color-adjust: none; } }`,
+    .layers { display: flex; align-items: start; gap: 12px; }
+    .round { width: 40px; height: 40px; margin-top: 6px; flex: none; border-radius: 50%; border: 1px solid var(--line); font-size: 0.8em; }
+    .round:hover { border-color: var(--accent); }
+    .strip { position: relative; flex: 1; min-width: 0; container-type: inline-size; padding-top: 3px; }
+    .pictures, .ribbon { display: grid; grid-template-columns: repeat(var(--layers), minmax(0, 1fr)); }
+    .pictures > div { padding: 0 2px; transition: opacity 0.3s; }
+    .pictures canvas { display: block; width: 100%; aspect-ratio: var(--shape); border-radius: 6px; background: var(--card); }
+    .pictures span { display: block; text-align: center; font-size: 0.7em; line-height: 1.5; color: var(--quiet); }
+    .pictures .now canvas { box-shadow: 0 0 0 2px var(--body-background-fill), 0 0 0 4.5px var(--mark); }
+    .pictures .now span { color: var(--body-text-color); font-weight: 700; }
+    .pictures .later { opacity: 0; }
+    .strip input { position: absolute; left: 0; top: 0; width: 100%; height: calc(100cqw / var(--layers) + 1em); margin: 0; opacity: 0; cursor: pointer; touch-action: pan-y; appearance: none; }
+    .strip input::-webkit-slider-thumb { appearance: none; width: calc(100cqw / var(--layers)); height: calc(100cqw / var(--layers)); }
+    .strip input::-moz-range-thumb { width: calc(100cqw / var(--layers)); border: 0; }
+    .strip:has(input:focus-visible) .pictures { outline: 3px solid var(--accent); outline-offset: 3px; border-radius: 6px; }
+    .ribbon li { min-width: 0; margin: 2px 1px 0; padding: 1px 1px; border-radius: 6px; background: var(--card); font-size: 0.72em; line-height: 1.35; min-height: 2.8em; display: grid; place-items: center; text-align: center; overflow: hidden; transition: opacity 0.3s; }
+    .ribbon span { max-width: 100%; max-height: 2.7em; overflow: hidden; text-overflow: ellipsis; }
+    .ribbon li.now { background: var(--chosen); }
+    .ribbon li.answer { font-weight: 600; }
+    .ribbon li.later { opacity: 0; }
+    .now[data-part] { display: none; }
+    @container explorer (max-width: 1099px) { .ribbon .single span { visibility: hidden; } .now[data-part] { display: block; font-size: 0.9em; margin-top: 4px; } }
+    @container explorer (max-width: 639px) {
+      .layers { gap: 8px; }
+      .ribbon { display: none; }
+      .pictures > div { padding: 0 1px; }
+      .pictures span { font-size: 0.65em; }
+      .pictures .now canvas { box-shadow: 0 0 0 2px var(--mark); }
+    }`,
 
   start({ part, store, show }) {
-    const [slider, play] = [part("layer"), part("play")];
-    show(({ explanation: { lens, layers, predictions } }) => {
+    const [slider, play, pictures, ribbon] = [part("layer"), part("play"), part("pictures"), part("ribbon")];
+    const photos = memo((/** @type {Explained["explanation"]} */ explanation) => small(explanation, SIDE));
+
+    show(({ explanation: { layers, decided, box } }) => {
       slider.max = layers - 1;
-      const bars = lens.map((probability, layer) => {
-        const title = `${percent(probability)} ${predictions[0].label} after layer ${layer}`;
-        const bar = make("div", { title, onclick: () => store.set({ layer }) });
-        bar.style.setProperty("--share", probability);
-        return bar;
-      });
-      part("bars").replaceChildren(...bars);
+      part("layers").style.setProperty("--layers", layers);
+      part("layers").style.setProperty("--shape", (box[2] - box[0]) / (box[3] - box[1]));
+      pictures.replaceChildren(
+        ...Array.from({ length: layers }, (_, layer) => {
+          const cell = make("div");
+          cell.append(make("canvas"), make("span", { textContent: layer + 1 }));
+          return cell;
+        }),
+      );
+      const told = chapters(decided);
+      ribbon.hidden = !told.length;
+      ribbon.replaceChildren(
+        ...told.map(({ label, from, to }) => {
+          const text = plain(label);
+          const chapter = make("li", { title: text, className: from === to ? "single" : "" }, { from, to });
+          chapter.append(make("span", { textContent: text }));
+          chapter.style.gridColumn = `${from + 1} / ${to + 2}`;
+          chapter.classList.toggle("answer", label === told.at(-1)?.label);
+          return chapter;
+        }),
+      );
     });
-    show(({ explanation: { layers }, layer }) => {
+    const draw = whenSeen((/** @type {Explained} */ state) => {
+      const found = maps(state);
+      const which = column(state);
+      if (!found || ofWholeModel(state) || which < 0) return;
+      const ready = photos(state.explanation);
+      for (const [layer, cell] of [...pictures.children].entries()) {
+        const canvas = cell.firstElementChild;
+        [canvas.width, canvas.height] = [ready.width, ready.height];
+        canvas.getContext("2d").drawImage(thumbnail(ready, state, found.layers[layer][which]), 0, 0);
+      }
+    });
+    show((state) => {
+      part("layers").hidden = ofWholeModel(state);
+      draw(state);
+    });
+    show(({ explanation: { layers, decided }, layer, story }) => {
+      const told = story === null ? layers : Math.floor(((story - 0.3) / 0.65) * layers); // how many have come in
       slider.value = layer;
-      slider.setAttribute("aria-valuetext", `layer ${layer} of 0 to ${layers - 1}`);
-      part("layer-number").textContent = `layer ${layer} of 0–${layers - 1}`;
-      for (const [index, bar] of [...part("bars").children].entries()) bar.classList.toggle("now", index === layer);
+      const [label, share] = decided[layer]?.[0] ?? ["", 0];
+      const says = label ? `${plain(label)}, ${percent(share)}` : "";
+      slider.setAttribute("aria-valuetext", `${layerName(layer)} of ${layers}${says && `: ${says}`}`);
+      part("now").textContent = says ? `After ${layerName(layer)}: ${says}` : `Layer ${layer + 1} of ${layers}`;
+      for (const [index, cell] of [...pictures.children].entries()) {
+        cell.classList.toggle("now", index === layer);
+        cell.classList.toggle("later", index > told);
+      }
+      for (const chapter of ribbon.children) {
+        chapter.classList.toggle("now", chapter.dataset.from <= layer && layer <= chapter.dataset.to);
+        chapter.classList.toggle("later", chapter.dataset.from > told);
+      }
     });
     show(({ playing }) => {
       play.textContent = playing ? "❚❚" : "▶";

@@ -1,9 +1,10 @@
 // All layers and heads, or classes: one canvas, with a button over each map.
 
 import { byClass, column, layer, maps, ofWholeModel, scaleOf } from "../data/shown.js";
+import { columnName } from "../data/words.js";
 import { make } from "../dom.js";
-import { coloursOf } from "../draw/figure.js";
 import { heatTile } from "../draw/heat.js";
+import { coloursOf } from "../draw/picture.js";
 import { choose } from "../view.js";
 
 /** @import { Explained } from "../data/shown.js" */
@@ -11,23 +12,24 @@ import { choose } from "../view.js";
 /** @type {import("../dom.js").Panel} */
 export const sheet = {
   markup: `
-    <h3 class="sheet-title" data-part="sheet-title"></h3>
-    <div class="sheet" data-part="sheet">
+    <h3 class="sheet-title" data-part="sheet-title" hidden></h3>
+    <div class="sheet" data-part="sheet" hidden>
       <canvas data-part="sheet-canvas" aria-hidden="true"></canvas>
       <div class="cells" data-part="cells"></div>
     </div>`,
 
   style: `
-    h3.sheet-title { margin-top: 22px; }
+    .sheet-area:not(:has(> :not([hidden]))) { display: none; }
+    h3.sheet-title { margin: 8px 0; font-size: 1em; }
     .sheet { position: relative; }
     .sheet canvas { position: absolute; left: 0; top: 0; width: 100%; height: 100%; }
-    .cells { position: relative; display: grid; grid-template-columns: minmax(4ch, max-content) repeat(var(--layers), minmax(0, 84px)); align-items: center; }
+    .cells { position: relative; display: grid; grid-template-columns: minmax(4ch, max-content) repeat(var(--layers), minmax(0, 110px)); justify-content: center; align-items: center; }
     .cells button { margin: 0; min-width: 0; aspect-ratio: var(--shape); padding: 0; border: 2px solid transparent; background: none; border-radius: 4px; cursor: pointer; }
-    .cells button[aria-pressed="true"] { border-color: var(--accent); box-shadow: 0 0 0 1px var(--accent); }
-    .row-name, .layer-name { font-size: 12px; color: var(--body-text-color-subdued); }
+    .cells button[aria-pressed="true"] { border-color: var(--mark); box-shadow: 0 0 0 1px var(--mark); }
+    .row-name, .layer-name { font-size: 0.8em; color: var(--quiet); }
     .row-name { padding-right: 8px; max-width: 14ch; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
     .layer-name { text-align: center; }
-    @container (max-width: 760px) { .row-name { max-width: 7ch; padding-right: 4px; font-size: 11px; } }`,
+    @container explorer (max-width: 639px) { .row-name { max-width: 7ch; padding-right: 4px; font-size: 11px; } }`,
 
   start({ part, store, show }) {
     const [canvas, cells] = [part("sheet-canvas"), part("cells")];
@@ -47,12 +49,14 @@ export const sheet = {
     // The buttons over the sheet are made anew only when there are others.
     const showCells = (/** @type {Explained} */ state, /** @type {(string | number)[]} */ columns) => {
       const { grid } = state.explanation;
-      const names = ofWholeModel(state) ? [""] : [...Array(state.explanation.layers).keys()].map(String);
+      const names = ofWholeModel(state)
+        ? [""]
+        : Array.from({ length: state.explanation.layers }, (_, layer) => String(layer + 1));
       const key = JSON.stringify([names, grid, columns]);
       if (drawn === key) return;
       drawn = key;
       const rows = columns.flatMap((name, row) => {
-        const head = typeof name === "number" ? `head ${name}` : name;
+        const head = columnName(/** @type {any} */ (name));
         const buttons = names.map((number, layer) => {
           const title = number ? `Layer ${number}, ${head}` : head;
           const onclick = () => pick(layer, row);
@@ -78,7 +82,8 @@ export const sheet = {
     };
 
     const draw = show((state) => {
-      const found = maps(state);
+      part("sheet").hidden = part("sheet-title").hidden = !state.unfolded || ofWholeModel(state);
+      const found = state.unfolded ? maps(state) : null;
       if (!found) return;
       const { grid } = state.explanation;
       const look = { colours: coloursOf(state), signed: found.signed, smooth: state.smooth };

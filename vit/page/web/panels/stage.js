@@ -1,83 +1,113 @@
 // The photo with the map over it.
 
 import { memo } from "../data/derive.js";
-import { layer, maps, scaleOf, title, values } from "../data/shown.js";
-import { coloursOf, marksOf } from "../draw/figure.js";
-import { drawMarks, outline } from "../draw/marks.js";
-import { OVERLAYS } from "../draw/overlays.js";
-import { boxOn, patchAt, patchBox, photosOf } from "../draw/photo.js";
-import { pin } from "../view.js";
+import { layer, maps, ofWholeModel, overlay, pinned, title, values } from "../data/shown.js";
+import { capital, headName, layerName, patchName } from "../data/words.js";
+import { drawGrid, drawMarks, marksOf, outline } from "../draw/marks.js";
+import { boxOn, patchAt, patchBox, photosOf, viewOf } from "../draw/photo.js";
+import { drawMap } from "../draw/picture.js";
+import { goBack, pin } from "../view.js";
 
-/** @import { Explanation } from "../data/explanation.js" */
 /** @import { Explained } from "../data/shown.js" */
 /** @import { Box } from "../draw/overlays.js" */
-/** @import { Photos } from "../draw/photo.js" */
 
-const TALLEST = 560;
+const LONG = 1.9; // how much longer than the stage a photo is that is scrolled
+const MOST_PIXELS = 8192; // of a canvas's side
 
 /** @type {import("../dom.js").Panel} */
 export const stage = {
   markup: `
-    <p class="title" data-part="title"></p>
-    <div class="stage" data-part="stage">
-      <canvas data-part="photo" tabindex="0" role="application"
-        aria-label="Photo with the map over it. Left and right: layer. Up and down: head. Shift and arrows: patch. Enter: pin the patch. Escape: back."></canvas>
-      <p class="working" data-part="working" hidden>Working this map out …</p>
-    </div>`,
+    <div class="ground" data-part="ground">
+      <div class="scroller" data-part="scroller"><canvas data-part="stage" tabindex="0" role="application"
+        aria-label="Photo with the map over it. Left and right: layer. Up and down: head. Shift and arrows: patch. Enter: pin the patch. Escape: back."></canvas></div>
+      <img class="coming" data-part="coming" alt="" hidden>
+      <p class="working" data-part="working" role="status" hidden></p>
+    </div>
+    <p class="title" data-part="title-line"><span data-part="title"><span data-part="before"></span><button type="button" class="term" data-part="who" data-term="class token" hidden></button><span data-part="after"></span></span><button type="button" class="back" data-part="back" aria-label="Back to the class token" hidden>×</button></p>`,
 
   style: `
-    .title { font-weight: 600; margin-bottom: 6px; }
-    .stage { position: relative; display: flex; justify-content: center; background: var(--background-fill-secondary); border-radius: 8px; }
-    .stage canvas { display: block; cursor: crosshair; border-radius: 8px; touch-action: manipulation; }
-    .working { position: absolute; left: 12px; top: 12px; padding: 4px 10px; border-radius: 7px; background: rgba(0, 0, 0, 0.8); color: white; font-size: 14px; }
-    @container (max-width: 760px) { .title { margin: 0; } }`,
+    .stage-area { display: grid; grid-template-columns: minmax(0, 1fr) auto auto; gap: 6px 8px; align-items: center; }
+    .ground { grid-column: 1 / -1; position: relative; width: 100%; height: var(--side); overflow: hidden; border-radius: 12px; background: var(--card); }
+    .scroller { width: 100%; height: 100%; display: flex; align-items: safe center; justify-content: safe center; overflow: auto; scrollbar-width: thin; }
+    .scroller[data-scrolls="across"] { mask-image: linear-gradient(to right, transparent, black 2em, black calc(100% - 2em), transparent); }
+    .scroller[data-scrolls="down"] { mask-image: linear-gradient(to bottom, transparent, black 2em, black calc(100% - 2em), transparent); }
+    .ground canvas { flex: none; display: block; cursor: crosshair; touch-action: pan-x pan-y pinch-zoom; }
+    .ground canvas:focus-visible { outline-offset: -3px; }
+    .coming { position: absolute; inset: 0; width: 100%; height: 100%; object-fit: cover; filter: brightness(0.75) saturate(0.8); }
+    .working { position: absolute; left: 10px; bottom: 10px; padding: 0.25em 0.7em; border-radius: 8px; background: rgba(10, 12, 16, 0.82); color: white; font-size: 0.85em; }
+    .title { min-height: 2.6em; display: flex; gap: 0.5em; align-items: center; font-size: 0.85em; line-height: 1.25; }
+    .back { flex: none; width: 1.7em; height: 1.7em; border: 1px solid var(--line); border-radius: 7px; font-size: 1.1em; line-height: 1; }
+    .back:hover { border-color: var(--mark); }
+    @container explorer (max-width: 639px) {
+      .stage-area { grid-template-columns: minmax(0, 1fr) auto; }
+      .ground { border-radius: 0; }
+      .title { grid-column: 1 / -1; min-height: 1.4em; padding: 0 var(--gap); }
+    }`,
 
   start({ part, store, show }) {
-    const canvas = part("photo");
+    const [canvas, scroller] = [part("stage"), part("scroller")];
     // What a change of the map leaves as it is, so that pointing and scrubbing draw no more than the map.
     const photos = memo(photosOf);
-    const boxOf = memo(
-      (/** @type {Explanation} */ { box, size }, /** @type {number} */ width, /** @type {number} */ height) =>
-        boxOn(box, size, width, height),
-    );
-    const under = memo(
-      (
-        /** @type {string} */ overlay,
-        /** @type {Photos} */ photos,
-        /** @type {Box} */ box,
-        /** @type {number} */ opacity,
-      ) => OVERLAYS[overlay].under(photos, box, opacity),
+    const viewed = memo((/** @type {Explained["explanation"]} */ explanation, /** @type {boolean} */ whole) =>
+      viewOf(explanation, whole),
     );
 
     const draw = show((state) => {
-      const { explanation, overlay, smooth, hovered } = state;
+      const { explanation, hovered, whole, story } = state;
       const { grid, picture, size } = explanation;
-      const shown = values(state);
-      const [width, height] = fit(canvas, part("stage").clientWidth, size);
-      const box = boxOf(explanation, width, height);
+      const view = viewed(explanation, whole);
+      const [width, height] = fit(canvas, scroller, view);
+      const box = boxOn(explanation.box, view, width, height);
       const ratio = canvas.width / canvas.clientWidth || 1;
-      const opacity = shown ? state.opacity / 100 : 0;
       const context = canvas.getContext("2d");
-      context.drawImage(under(overlay, photos(picture, width, height), box, opacity), 0, 0);
-      if (shown) {
-        const look = { colours: coloursOf(state), signed: maps(state)?.signed, smooth };
-        OVERLAYS[overlay].over(context, box, { values: shown, grid, scale: scaleOf(state, shown), look, opacity });
-      }
+      const { strength, lines } = scene(story);
+      drawMap(context, photos(picture, size, view, width, height), box, state, values(state), { strength });
       drawMarks(context, box, grid, marksOf(state, layer(state)), ratio);
+      if (lines > 0) {
+        context.globalAlpha = lines;
+        drawGrid(context, box, grid, ratio);
+        context.globalAlpha = 1;
+      }
       if (hovered !== null) outline(context, patchBox(hovered, box, grid), "white", ratio);
       store.set({ across: width });
     });
     show((state) => {
-      part("title").textContent = title(state);
-      part("working").hidden = !!maps(state);
+      const [before, ...after] = caption(state).split("class token");
+      part("before").textContent = before;
+      part("who").hidden = !after.length;
+      part("who").textContent = after.length ? "class token" : "";
+      part("after").textContent = after.join("class token");
+      const patch = pinned(state);
+      part("back").hidden = patch === null || !state.explanation.hasClassToken;
     });
-    new ResizeObserver(draw).observe(part("stage"));
+    store.show((state) => {
+      const { explanation, coming, failed } = state;
+      part("coming").hidden = !coming;
+      part("title-line").style.visibility = coming || !explanation ? "hidden" : "visible";
+      if (coming && part("coming").src !== coming.src) part("coming").src = coming.src;
+      const isWorking = !!explanation && !maps(/** @type {Explained} */ (state));
+      part("working").hidden = !coming && !isWorking && !failed;
+      part("working").textContent = failed || (coming ? "Looking …" : "Working this map out …");
+    });
+    new ResizeObserver(draw).observe(scroller);
+    show(({ explanation, whole }) => {
+      if (!whole || !explanation) return;
+      requestAnimationFrame(() => {
+        // Of a panorama, what the model saw is in the middle.
+        scroller.scrollTo(
+          (scroller.scrollWidth - scroller.clientWidth) / 2,
+          (scroller.scrollHeight - scroller.clientHeight) / 2,
+        );
+      });
+    });
+    scroller.addEventListener("scroll", () => store.set({ hovered: null }));
 
     // The patch under the pointer; null beside what the model saw.
     const patchUnder = (/** @type {PointerEvent} */ { clientX, clientY }) => {
-      const { explanation } = /** @type {Explained} */ (store.get());
+      const { explanation, whole } = /** @type {Explained} */ (store.get());
+      if (!explanation) return null;
       const { left, top, width, height } = canvas.getBoundingClientRect();
-      const box = boxOn(explanation.box, explanation.size, width, height);
+      const box = boxOn(explanation.box, viewOf(explanation, whole), width, height);
       return patchAt(clientX - left, clientY - top, box, explanation.grid);
     };
     canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
@@ -92,21 +122,50 @@ export const stage = {
       store.set({ hovered: patch });
       if (patch !== null && !first) pin(store, patch);
     });
+    part("back").addEventListener("click", () => goBack(store));
   },
 };
 
+/** How far the lights are down, and how plain the lines between patches are, as the opening goes on. */
+function scene(/** @type {number | null} */ story) {
+  if (story === null) return { strength: 1, lines: 0 };
+  const rise = (/** @type {number} */ from, /** @type {number} */ to) =>
+    Math.min(1, Math.max(0, (story - from) / (to - from)));
+  return { strength: rise(0.2, 0.5), lines: rise(0, 0.12) * (1 - rise(0.4, 0.6)) };
+}
+
+/** In few words what is seen; the whole of it is spoken. */
+function caption(/** @type {Explained} */ state) {
+  if (maps(state)?.signed || state.map === "") return title(state);
+  const [what, ...rest] = title(state).split(", ");
+  const lit = overlay(state) === "spotlight" ? `Lit = ${what.charAt(0).toLowerCase()}${what.slice(1)}` : what;
+  const patch = pinned(state);
+  const who = patch === null ? "" : patchName(patch, state.explanation.grid);
+  const seen = patch === null ? lit : state.direction === "looks_at" ? `What ${who} looks at` : `What looks at ${who}`;
+  const where = ofWholeModel(state) ? [] : [layerName(state.layer)];
+  const head = state.head === "mean" || rest.at(-1) !== headName(state.head) ? [] : [headName(state.head)];
+  return capital([seen, ...where, ...head].join(", "));
+}
+
 /**
- * The canvas gets the photo's own shape, as large as there is room.
+ * The canvas gets the view's shape, as large as there is room; a panorama's, or a tower's, as wide or as high as the
+ * stage, to be scrolled.
  * @param {HTMLCanvasElement} canvas
- * @param {number} room
- * @param {[number, number]} size
+ * @param {HTMLElement} scroller
+ * @param {Box} view
  */
-function fit(canvas, room, [width, height]) {
+function fit(canvas, scroller, [left, top, right, bottom]) {
   const ratio = window.devicePixelRatio || 1;
-  const tallest = Math.max(240, Math.min(TALLEST, window.innerHeight * 0.75));
-  const shown = Math.max(1, Math.min(room, (tallest * width) / height));
-  const [across, down] = [Math.round(shown * ratio), Math.max(1, Math.round(((shown * height) / width) * ratio))];
+  const [wide, tall] = [right - left, bottom - top];
+  const room = [scroller.clientWidth / wide, scroller.clientHeight / tall];
+  const [all, full] = [Math.min(...room), Math.max(...room)];
+  const isLong = full > LONG * all;
+  const times = isLong ? Math.min(full, MOST_PIXELS / ratio / Math.max(wide, tall)) : all;
+  scroller.dataset.scrolls = isLong ? (wide > tall ? "across" : "down") : "";
+  const [width, height] = [Math.max(1, wide * times), Math.max(1, tall * times)];
+  const [across, down] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
   if (canvas.width !== across || canvas.height !== down) [canvas.width, canvas.height] = [across, down];
-  canvas.style.width = `${shown}px`;
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
   return [across, down];
 }

@@ -1,0 +1,52 @@
+"""Who runs a model next: each in turn, and of what is done aside never two at once."""
+
+import threading
+import time
+
+import vit
+from vit.page import Models
+from vit.page.turns import Turns
+
+
+def test_turns_come_in_the_order_in_which_they_were_asked_for():
+    turns, order, threads = Turns(), [], []
+    with turns:
+        for number in range(8):
+            thread = threading.Thread(target=take, args=(turns, order, number))
+            thread.start()
+            threads.append(thread)
+            while len(turns._waiting) <= number:
+                time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    assert order == list(range(8))
+
+
+def take(turns, order, number):
+    with turns:
+        order.append(number)
+
+
+def test_a_prediction_waits_for_one_pass_of_what_is_done_aside(tiny_base):
+    """Three visitors try things out without a pause; in between, one wants a prediction, again and again."""
+    models, passes, stop = Models(vit.load(tiny_base)), [0], threading.Event()
+
+    def busy():
+        while not stop.is_set():
+            with models.aside():
+                passes[0] += 1
+                time.sleep(0.002)
+
+    threads = [threading.Thread(target=busy) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    waited = []
+    for _ in range(20):
+        before = passes[0]
+        with models.lock:
+            waited.append(passes[0] - before)
+        time.sleep(0.003)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert passes[0] > 20 and max(waited) <= 1, waited

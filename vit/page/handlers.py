@@ -1,0 +1,247 @@
+"""What a visitor's doings set off, as plain methods: paths and names come in, what the page shows goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Queue
+from threading import Thread
+from typing import Any
+
+import gradio as gr
+from gradio.data_classes import FileData
+from PIL import Image
+
+from ..checkpoints import CheckpointError
+from ..classifier import Classifier
+from ..explain.explanation import Explanation, UnsupportedError
+from ..export import Options
+from ..hub import HubError
+from ..photos.files import PhotoError
+from ..photos.uploads import open_upload
+from ..spaces.zero_gpu import device, gpu
+from .explorer import Answer, ExplorerFiles, Progress
+from .files import arrays_file, attention_file, first_file, map_files, patch_file
+from .kept import Kept
+from .models import REGISTERS, Models
+from .photo import digest, digests
+
+VISITOR_ERRORS = (PhotoError, CheckpointError, HubError, UnsupportedError)  # with sentences that a visitor may read
+
+
+@contextmanager
+def shown_errors() -> Iterator[None]:
+    """Let a visitor see what went wrong as one sentence, and nothing of the server."""
+    try:
+        yield
+    except VISITOR_ERRORS as error:
+        raise gr.Error(str(error), print_exception=False) from None
+    except gr.Error:
+        raise
+    except Exception as error:
+        raise gr.Error("Something went wrong here: try again, or try another photo.") from error
+
+
+class Handlers:
+    """The handlers of a page that offers these models and examples."""
+
+    def __init__(self, models: Models, examples: Sequence[Path] = ()) -> None:
+        self.models = models
+        self.examples = {photo.stem: photo for photo in examples}
+        self.known = digests(examples)
+        self.kept = Kept(self.known, models.first.name)
+        # As methods of this very object: where there is a GPU for them, what they take is pickled.
+        self.first_on_gpu, self.attention_on_gpu = gpu(self.find_first), gpu(self.find_attention)
+        self.maps_on_gpu, self.patch_on_gpu = gpu(self.find_maps), gpu(self.find_patch)
+        self.arrays_on_gpu = gpu(self.find_arrays)
+
+    def predict(self, photo: str | None, model: str) -> dict[str, float]:
+        """The five likeliest labels of a photo, each with its probability.
+
+        Args:
+            photo: the photo, a file of any common format
+            model: one of the models that the page offers
+        """
+        with shown_errors(), self.opened(photo, model) as (classifier, picture):
+            # Some checkpoints have a label twice (ImageNet's crane, a bird and a machine): the likelier is shown.
+            return dict(reversed(classifier.predict(picture)))
+
+    def familiarity(self, photo: str | None, model: str) -> float | None:
+        """How like its training photos the photo is, 0 to 1: below 0.05 the model was trained on nothing like it.
+
+        Args:
+            photo: the photo, a file of any common format
+            model: one of the models that the page offers
+
+        Returns:
+            the share of held-out training photos that are less like them; null where the model does not know
+        """
+        with shown_errors(), self.opened(photo, model) as (classifier, picture):
+            return classifier.familiarity(picture)
+
+    def explain(self, photo: str | None, model: str) -> ExplorerFiles:
+        """What the model looks at in a photo: its attention, and the maps of other methods, for the likeliest classes.
+
+        Args:
+            photo: the photo, a file of any common format
+            model: one of the models that the page offers
+
+        Returns:
+            files in the safetensors format: attention = scale × share², by layer, head and token
+        """
+        with shown_errors():
+            path = there(photo)
+            explanation, file = self._explained(path, model)
+            files = ExplorerFiles(photo=FileData(path=path), model=model, explanation=file)
+            files.maps.extend(map_files(explanation, self.models.lock))
+            return files
+
+    def show(self, photo: str | None, model: str, files: ExplorerFiles | None) -> Any:
+        """What is looked at first of the photo in the box, or of that which the page opened with."""
+        wanted = files.photo.path if photo is None and files is not None else photo
+        if wanted is None:
+            return gr.skip()
+        with shown_errors():
+            return self.open(there(wanted), model)
+
+    def open(self, photo: str, model: str) -> ExplorerFiles:
+        """What is looked at first of a photo; the page asks for the rest."""
+        [file] = self.kept.files("first", photo, model, lambda: [self.first_on_gpu(photo, model)])
+        return ExplorerFiles(photo=FileData(path=photo), model=model, explanation=file)
+
+    def put_back(self, files: ExplorerFiles | None) -> Any:
+        """After a photo that could not be explained, the one that is shown."""
+        return None if files is None else files.photo.path
+
+    def pick(self, event: gr.EventData) -> str:
+        """The example that was clicked."""
+        if event.name not in self.examples:
+            raise gr.Error("There is no such example: choose one that is shown.", print_exception=False)
+        return str(self.examples[event.name])
+
+    def choose_model(self, current: str, event: gr.EventData) -> Iterator[tuple[Any, ...]]:
+        """The model that is wanted, with its progress, or with a sentence the current one."""
+        wanted = event.model + (REGISTERS if event.registers else "")
+        for answer, model in self._loading(wanted, current, event):
+            yield gr.skip() if model is None else model, answer
+
+    def follow_link(self, current: str, event: gr.EventData) -> Iterator[tuple[Any, ...]]:
+        """The example and the model that a link names; layer, head and map are the explorer's to read."""
+        photo = self.examples.get(event.example or "")
+        for answer, model in self._loading(event.model or current, current, event):
+            shown = gr.skip() if model is None or photo is None else str(photo)
+            yield shown, gr.skip() if model is None else model, answer
+
+    def ask_attention(self, files: ExplorerFiles, event: gr.EventData) -> Iterator[Answer]:
+        asked = files.photo.path, files.model
+        yield from answers(event, lambda: self.kept.files("whole", *asked, lambda: [self.attention_on_gpu(*asked)]))
+
+    def ask_maps(self, files: ExplorerFiles, event: gr.EventData) -> Iterator[Answer]:
+        asked = files.photo.path, files.model
+        yield from answers(event, lambda: self.kept.files("maps", *asked, lambda: self.maps_on_gpu(*asked)))
+
+    def ask_patch(self, files: ExplorerFiles, event: gr.EventData) -> Iterator[Answer]:
+        yield from answers(event, lambda: [self.patch_on_gpu(files.photo.path, files.model, event.patch)])
+
+    def save_arrays(self, files: ExplorerFiles, event: gr.EventData) -> Iterator[Answer]:
+        options = Options(label=event.label, against=event.against, heads=event.heads, patch=event.patch)
+        yield from answers(event, lambda: [self.arrays_on_gpu(files.photo.path, files.model, options)])
+
+    def find_first(self, photo: str, model: str) -> FileData:
+        """What is looked at first: predictions, and what the class token looks at."""
+        with shown_errors(), self.opened(photo, model) as (classifier, picture):
+            return first_file(*self._names(photo), picture, classifier, classifier.explain(picture))
+
+    def find_attention(self, photo: str, model: str) -> FileData:
+        """What every token looks at."""
+        with shown_errors(), self.opened(photo, model) as (classifier, picture):
+            return attention_file(classifier.explain(picture))
+
+    def find_maps(self, photo: str, model: str) -> Iterator[FileData]:
+        """The maps of other methods than attention, as they are ready."""
+        with shown_errors():
+            yield from map_files(self._explanation(photo, model), self.models.lock)
+
+    def find_patch(self, photo: str, model: str, patch: int | None) -> FileData:
+        """What a patch looks at, and what looks at it; None: the class token."""
+        with shown_errors(), self.opened(photo, model) as (classifier, picture):
+            return patch_file(classifier.explain(picture), patch)
+
+    def find_arrays(self, photo: str, model: str, options: Options) -> FileData:
+        """The maps as arrays to download."""
+        with shown_errors(), self.opened(photo, model) as (classifier, picture):
+            return arrays_file(classifier.explain(picture), Path(photo).stem, options)
+
+    def _names(self, photo: str) -> tuple[str, str | None]:
+        """The photo's name, and the example's that it is."""
+        return Path(photo).stem, self.known.get(digest(photo))
+
+    def _loading(self, wanted: str, current: str, event: gr.EventData) -> Iterator[tuple[Answer, str | None]]:
+        """Answers with the progress of a load, then one with the model that is there."""
+        progress: Queue[Progress | None] = Queue()
+        problem = []
+
+        def load() -> None:
+            try:
+                self.models.get(wanted, lambda share, text: progress.put(Progress(share=share, text=text)))
+            except VISITOR_ERRORS as error:
+                problem.append(str(error))
+            except Exception:
+                problem.append(f"{wanted} could not be loaded: try again.")
+                raise
+            finally:
+                progress.put(None)
+
+        Thread(target=load, daemon=True).start()
+        asked = dict(event._data)
+        while (now := progress.get()) is not None:
+            yield Answer(asked=asked, progress=now), None
+        if problem:
+            said, _, _ = problem[0].rpartition(": ")  # what to do about it is not the visitor's to do
+            gr.Warning(f"{said or problem[0]}. {self.models.title(current)} stays.")
+        yield Answer(asked=asked, done=True), current if problem else wanted
+
+    # The photo itself is let go before maps are made of these, when other visitors have their turns in between.
+    def _explained(self, photo: str, model: str) -> tuple[Explanation, FileData]:
+        with self.opened(photo, model) as (classifier, picture):
+            explanation = classifier.explain(picture)
+            return explanation, first_file(*self._names(photo), picture, classifier, explanation, whole=True)
+
+    def _explanation(self, photo: str, model: str) -> Explanation:
+        with self.opened(photo, model) as (classifier, picture):
+            return classifier.explain(picture)
+
+    @contextmanager
+    def opened(self, photo: str | None, model: str, aside: bool = False) -> Iterator[tuple[Classifier, Image.Image]]:
+        """The model where it runs, and the photo of a stranger, opened: both while no other visitor has their turn.
+
+        `aside` is for what visitors try out, for which nobody else is to wait long.
+        """
+        path = there(photo)
+        classifier = self.models.get(model)
+        classifier.model.to(device())
+        with self.models.aside() if aside else self.models.lock:
+            yield classifier, open_upload(path)
+
+
+def there(photo: str | None) -> str:
+    """The photo's path, where it is still kept."""
+    if photo is None:
+        raise PhotoError("There is no photo: choose one first.")
+    if not Path(photo).exists():
+        raise PhotoError("The photo is no longer kept here: choose it again.")
+    return photo
+
+
+def answers(event: gr.EventData, find: Callable[[], Iterable[FileData]]) -> Iterator[Answer]:
+    """An answer with each file; where one fails, a sentence, and the explorer hears that there are no more."""
+    answer = Answer(asked=dict(event._data))
+    try:
+        for file in find():
+            answer.files.append(file)
+            yield answer
+    except gr.Error as error:
+        gr.Warning(error.message)
+    answer.done = True
+    yield answer

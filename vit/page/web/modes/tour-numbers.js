@@ -1,0 +1,316 @@
+// What stands under each page of the tour: the numbers of the pass, as tables, bars and strips of colour.
+
+import { layerName, patchName, percent, plain, prefixName } from "../data/words.js";
+import { make } from "../dom.js";
+import { heatTile } from "../draw/heat.js";
+import { coloursOf } from "../draw/picture.js";
+import { digits } from "./tour-words.js";
+
+/** @import { Explained } from "../data/shown.js" */
+/** @import { File } from "../data/safetensors.js" */
+/** @typedef {{ state: Explained, figures: File | null, trace: File | null, act: Record<string, () => void> }} Known */
+
+const FIRST = 3; // numbers of a vector that are written
+
+/** @type {Record<string, (known: Known) => (Element | null)[]>} */
+export const NUMBERS = {
+  embedding({ state, figures, trace }) {
+    if (!trace) return [];
+    return [
+      vector("x", "x", trace, "pixels", state),
+      vector("e", "xE", trace, "embedding", state),
+      figures?.tensors.filters ? filters(figures) : null,
+      features(trace, state),
+    ];
+  },
+
+  position({ state, trace }) {
+    if (!trace) return [];
+    return [
+      vector("e", "xE", trace, "embedding", state),
+      vector("p", "p", trace, "position", state),
+      vector("z", "z", trace, "start", state),
+    ];
+  },
+
+  qkv({ state, trace }) {
+    if (!trace) return [];
+    return [
+      vector("z", "z", trace, "before", state),
+      vector("z", "LN(z)", trace, "normed", state),
+      vector("q", "q", trace, "query", state),
+      vector("k", "k", trace, "keys", state, trace.about.listed.length - 1),
+      vector("v", "v", trace, "values", state, trace.about.listed.length - 1),
+    ];
+  },
+
+  scores({ state, trace }) {
+    if (!trace) return [];
+    const { products, scores, terms, attention, query } = trace.tensors;
+    const { listed, others, total } = trace.about;
+    const rows = listed.map((/** @type {number} */ token, /** @type {number} */ place) => [
+      `${place + 1} ${tokenName(state, token)}`,
+      digits(products.data[token]),
+      digits(scores.data[token]),
+      digits(terms.data[token]),
+      percent(attention.data[token]),
+    ]);
+    return [
+      table(
+        ["", ["q·k", "q"], `: √${query.data.length}`, "eˣ", ["share", "a"]],
+        [
+          ...rows,
+          [`${terms.data.length - listed.length} others`, "", "", digits(others.term), percent(others.share)],
+          ["sum", "", "", digits(total), percent(1)],
+        ],
+        "scores",
+      ),
+    ];
+  },
+
+  sum({ state, trace }) {
+    if (!trace) return [];
+    const { attention, values, weighted } = trace.tensors;
+    const { listed, others } = trace.about;
+    const first = (/** @type {ArrayLike<number>} */ data, from = 0) =>
+      Array.from({ length: FIRST }, (_, at) => digits(data[from + at], 3));
+    const rows = listed.map((/** @type {number} */ token, /** @type {number} */ place) => [
+      `${place + 1} ${tokenName(state, token)}`,
+      percent(attention.data[token]),
+      ...first(values.data, place * weighted.data.length),
+    ]);
+    return [
+      table(
+        ["", ["share", "a"], ["v₁", "v"], ["v₂", "v"], ["v₃", "v"]],
+        [
+          ...rows,
+          ["others, already × share", percent(others.share), ...first(others.values)],
+          ["share × v, summed", percent(1), ...first(weighted.data)],
+        ],
+        "sum",
+      ),
+      vector("v", "Σ av", trace, "weighted", state),
+    ];
+  },
+
+  residual({ trace }) {
+    if (!trace) return [];
+    const { before, msa, between } = trace.about.lengths;
+    return [
+      lengths([
+        ["z before", "z", before, "before"],
+        ["what the heads add", "a", msa, "msa"],
+        ["z after", "z", between, "between"],
+      ]),
+      said("turned", `It turned by ${digits(trace.about.turned, 3)}°.`),
+    ];
+  },
+
+  mlp({ trace }) {
+    if (!trace) return [];
+    const { activations, written, active } = trace.tensors;
+    const { between, mlp, after } = trace.about.lengths;
+    const rows = trace.about.neurons.map((/** @type {number} */ neuron, /** @type {number} */ place) => [
+      `neuron ${neuron + 1}`,
+      digits(activations.data[place], 3),
+      digits(written.data[place], 3),
+    ]);
+    return [
+      table(["", "says", "writes"], rows, "neurons"),
+      said("active", `${percent(active.data[0])} of the neurons say something above 0.`),
+      lengths([
+        ["z before", "z", between, "between"],
+        ["what the MLP adds", "a", mlp, "mlp"],
+        ["z after", "z", after, "after"],
+      ]),
+    ];
+  },
+
+  layers({ state }) {
+    const { decided } = state.explanation;
+    if (!decided.length) return [];
+    const rows = decided.map(([[label, share]], layer) => [layerName(layer), plain(label), percent(share)]);
+    return [table(["after", "it would say", ""], rows, "decided")];
+  },
+
+  answer({ state, figures }) {
+    if (!figures) return [];
+    const { logits, terms, others, others_share, total } = figures.about;
+    if (!logits) return [said("logits", "This model has no classes: its tokens are the answer.")];
+    const rows = state.explanation.predictions.map(({ label, probability }, place) => [
+      plain(label),
+      digits(logits[place]),
+      digits(terms[place]),
+      percent(probability),
+    ]);
+    return [
+      vector("y", "y", figures, "pooled", state),
+      table(
+        ["", ["logit", "y"], "eˣ", "share"],
+        [...rows, ["all others", "", digits(others), percent(others_share)], ["sum", "", digits(total), percent(1)]],
+        "logits",
+      ),
+    ];
+  },
+
+  distance({ figures }) {
+    if (!figures) return [];
+    const { data, shape } = figures.tensors.distance;
+    const [layers, heads] = shape;
+    const rows = Array.from({ length: layers }, (_, layer) => [
+      layerName(layer),
+      ...Array.from({ length: heads }, (_, head) => digits(data[layer * heads + head], 3)),
+    ]);
+    return [folded("The numbers, in pixels", table(["", ...head(heads)], rows, "distance"))];
+  },
+
+  sinks({ state, figures, act }) {
+    if (!figures) return [];
+    const { explanation, layer } = state;
+    const [middle, longest] = figures.about.lengths[layer];
+    const rows = [
+      ["the middle one of all patches", digits(middle, 3)],
+      ["the longest", digits(longest, 3)],
+    ];
+    const given = explanation.model.endsWith("#registers");
+    return [
+      table(["length", ""], rows, "norms"),
+      explanation.canHaveRegisters ? button("registers", "Give it registers", act.give) : null,
+      given ? button("registers", "Without them", act.takeBack) : null,
+    ];
+  },
+
+  without({ act }) {
+    return [button("take-away", "Take it away", act.takeAway)];
+  },
+};
+
+const head = (/** @type {number} */ count) => Array.from({ length: count }, (_, place) => `head ${place + 1}`);
+
+/**
+ * @param {(string | [text: string, letter: string])[]} titles
+ * @param {string[][]} rows
+ * @param {string} part
+ */
+function table(titles, rows, part) {
+  const made = make("table", {}, { part: `numbers-${part}` });
+  const first = made.createTHead().insertRow();
+  for (const title of titles) {
+    const [textContent, className] = typeof title === "string" ? [title, ""] : title;
+    first.append(make(textContent ? "th" : "td", { textContent, className, ...(textContent && { scope: "col" }) }));
+  }
+  const body = made.createTBody();
+  for (const [name, ...cells] of rows) {
+    const row = body.insertRow();
+    row.append(make("th", { textContent: name, scope: "row" }));
+    for (const textContent of cells) row.append(make("td", { textContent }));
+  }
+  const frame = make("div", { className: "wide", tabIndex: 0, role: "group", ariaLabel: "Numbers" });
+  frame.append(made);
+  return frame;
+}
+
+/**
+ * A vector as a strip of colours, red above 0 and blue below, with its first numbers.
+ * @param {string} letter
+ * @param {string} name
+ * @param {File} file
+ * @param {string} key
+ * @param {Explained} state
+ * @param {number} [row]  of several
+ */
+function vector(letter, name, file, key, state, row) {
+  const { data, shape } = file.tensors[key];
+  const width = row === undefined ? data.length : shape[1];
+  const values = new Float32Array(data.subarray((row ?? 0) * width, ((row ?? 0) + 1) * width));
+  const made = make("figure", { className: "vector" }, { part: `vector-${key}` });
+  const canvas = make("canvas", { ariaHidden: "true" });
+  const highest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  const look = { colours: coloursOf(state), signed: true, smooth: false };
+  const strip = heatTile(values, [1, width], [-highest, highest], look);
+  [canvas.width, canvas.height] = [width, 1];
+  canvas.getContext("2d").drawImage(strip, 0, 0);
+  const written = Array.from(values.subarray(0, FIRST), (value) => digits(value, 3)).join("  ");
+  made.append(
+    make("var", { className: letter, textContent: name }),
+    canvas,
+    make("span", { className: "quiet", textContent: `${width} numbers: ${written} …` }),
+  );
+  return made;
+}
+
+/** The principal components of the filters. */
+function filters(/** @type {File} */ { tensors: { filters } }) {
+  const [count, , side] = filters.shape;
+  const made = make("div", { className: "filters", role: "img" }, { part: "filters" });
+  made.ariaLabel = `The first ${count} principal components of the filters`;
+  for (let tile = 0; tile < count; tile++) {
+    const canvas = make("canvas", { width: side, height: side });
+    const pixels = new ImageData(side, side);
+    for (let at = 0; at < side * side; at++) {
+      for (let colour = 0; colour < 3; colour++)
+        pixels.data[at * 4 + colour] = filters.data[(tile * 3 + colour) * side * side + at];
+      pixels.data[at * 4 + 3] = 255;
+    }
+    canvas.getContext("2d").putImageData(pixels, 0, 0);
+    made.append(canvas);
+  }
+  return made;
+}
+
+/**
+ * What a few filters find in the whole photo.
+ * @param {File} trace
+ * @param {Explained} state
+ */
+function features({ tensors: { features }, about }, state) {
+  const { grid, patches } = state.explanation;
+  const made = make("div", { className: "features" }, { part: "features" });
+  for (const [place, channel] of about.channels.entries()) {
+    const values = /** @type {Float32Array} */ (features.data.subarray(place * patches, (place + 1) * patches));
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const tile = heatTile(values, grid, [low, high], { colours: coloursOf(state), smooth: false });
+    const canvas = make("canvas", { width: tile.width, height: tile.height, ariaHidden: "true" });
+    canvas.getContext("2d").drawImage(tile, 0, 0);
+    const one = make("figure");
+    one.append(canvas, make("figcaption", { className: "quiet", textContent: `filter ${channel + 1}` }));
+    made.append(one);
+  }
+  return made;
+}
+
+/** Bars for lengths of vectors. */
+function lengths(/** @type {[text: string, letter: string, length: number, part: string][]} */ rows) {
+  const highest = Math.max(...rows.map(([, , length]) => length));
+  const made = make("div", { className: "lengths" });
+  for (const [text, letter, length, part] of rows) {
+    const row = make("p");
+    const bar = make("i", { className: letter });
+    bar.style.width = `${(length / highest) * 100}%`;
+    const shown = make("span", { textContent: `‖${text}‖ = ` });
+    row.append(shown, make("b", { textContent: digits(length, 3) }, { part: `length-${part}` }), bar);
+    made.append(row);
+  }
+  return made;
+}
+
+/** @param {string} part @param {string} textContent */
+const said = (part, textContent) => make("p", { textContent }, { part: `said-${part}` });
+
+/** @param {string} part @param {string} textContent @param {() => void} onclick */
+const button = (part, textContent, onclick) =>
+  make("button", { type: "button", className: "pill main", textContent, onclick }, { part });
+
+/** @param {string} textContent @param {Element} content */
+function folded(textContent, content) {
+  const made = make("details");
+  made.append(make("summary", { textContent }), content);
+  return made;
+}
+
+/** What a token is called in a few words. */
+function tokenName(/** @type {Explained} */ { explanation }, /** @type {number} */ token) {
+  const patch = explanation.patchOf(token);
+  if (patch === null) return prefixName(explanation.prefix[token]);
+  return patchName(patch, explanation.grid).replace("the patch in ", "").replace("column", "col.");
+}

@@ -1,0 +1,1 @@
+"""Hugging Face Spaces, where the page can be hosted."""
