@@ -108,6 +108,7 @@ class Visitor:
     def view(self) -> Iterator[None]:
         """The window of the view, open."""
         self.part("more").click()
+        expect(self.part("more")).to_have_attribute("aria-expanded", "true")
         yield
         self.part("more").click()
         self.settle()

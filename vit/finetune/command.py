@@ -141,6 +141,7 @@ def _finetune(options: argparse.Namespace) -> int:
         begun = (options.out / UNFINISHED / "settings.json").exists()
         print(f"vit: Stopped. Run the same command again{' with --resume' * begun} to go on.", file=sys.stderr)
         return 130
+    _end_together()
     if not result.main_process:
         return 0
     if result.test is None:
@@ -190,12 +191,22 @@ def _evaluate(options: argparse.Namespace) -> int:
     workers = WORKERS if options.workers is None else options.workers
     accelerator = Accelerator()
     evaluation, photos = evaluate(classifier, photos, accelerator, workers)
+    _end_together()
     accelerator.print(evaluation.summary())
     if options.out and accelerator.is_main_process:
         report.write(options.out, [], evaluation, photos)
         write_accounts(account(photos, TEST, options.data, evaluation), options.out)
         print(f"Written to {options.out}: {', '.join(sorted(path.name for path in options.out.iterdir()))}")
     return 0
+
+
+def _end_together() -> None:
+    """The processes' work together is done: whoever ends first now takes no other down with it."""
+    from accelerate import PartialState
+
+    state = PartialState()
+    state.wait_for_everyone()
+    state.destroy_process_group()
 
 
 def _tensorboard(folder: Path) -> OnRow:

@@ -125,12 +125,15 @@ export function whenSeen(f) {
  * @param {HTMLElement} window_
  */
 export function opens(button, window_) {
-  /** @type {any} */ (button).popoverTargetElement = window_;
-  window_.addEventListener("toggle", () => {
-    const isOpen = window_.matches(":popover-open");
-    button.setAttribute("aria-expanded", String(isOpen));
-    if (isOpen) placeBeside(window_, button.getBoundingClientRect());
+  /** @type {any} */ (button).popoverTargetElement = window_; // or the click would close it, and open it again
+  button.addEventListener("click", (event) => {
+    event.preventDefault();
+    // Placed at once: the browser tells of it later, when a hand may be on its way already.
+    if (window_.togglePopover()) placeBeside(window_, button.getBoundingClientRect());
   });
+  window_.addEventListener("toggle", () =>
+    button.setAttribute("aria-expanded", String(window_.matches(":popover-open"))),
+  );
   button.setAttribute("aria-expanded", "false");
 }
 
