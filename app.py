@@ -1,6 +1,10 @@
 """The app: drop a photo into a browser and see what a Vision Transformer makes of it. Start it: python app.py"""
 
+import os
 import sys
+
+# Torch's threads sleep until there is work, and leave the cores to others: read when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from vit.__main__ import main
 

@@ -10,7 +10,6 @@ seconds of training (testing is not counted) to the accuracy that all three reac
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 import time
@@ -37,6 +36,7 @@ from vit.finetune.views import infer
 from vit.memory import keep_freed_memory
 
 from .material import in_timm, lay_out, tiny
+from .report import Table, arguments
 
 BATCH = 32  # the course's
 
@@ -151,11 +151,7 @@ def count(model: nn.Module, data: ImageFolder) -> int:
     return sum(int((model(images).argmax(1) == targets).sum()) for images, targets in DataLoader(data, BATCH))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=10)
-    options = parser.parse_args()
-    keep_freed_memory()
+def measure(epochs: int = 10) -> list[Table]:
     transformers.utils.logging.set_verbosity_error()
     torch.manual_seed(0)
     base = tiny()
@@ -174,19 +170,31 @@ def main() -> None:
         one_pass = time.perf_counter() - began
         watches = [
             ours(base, train, test, test_rows),
-            course(peer(base, len(train.labels)), sets, options.epochs),
-            trainer(peer(base, len(train.labels)), sets, options.epochs, folder / "trainer"),
+            course(peer(base, len(train.labels)), sets, epochs),
+            trainer(peer(base, len(train.labels)), sets, epochs, folder / "trainer"),
         ]
 
     same = min(max(right for _, right in watch.epochs) for watch in watches)
-    print(f"\n{title}, ViT-Ti/16, {options.epochs} epochs; all reach {same} of {len(test)} test photos")
-    print(f"\n| | best | seconds to {same} | ÷ ours | seconds in all | ÷ ours |\n|---|---|---|---|---|---|")
+    table = Table(
+        f"{title}, ViT-Ti/16, {epochs} epochs; all reach {same} of {len(test)} test photos",
+        ("", "best", f"seconds to {same}", "÷ ours", "seconds in all", "÷ ours"),
+    )
     for watch in watches:
         best, total = max(right for _, right in watch.epochs), watch.epochs[-1][0]
         ratios = watch.to(same) / watches[0].to(same), total / watches[0].epochs[-1][0]
-        print(f"| {watch.name} | {best} | {watch.to(same):.1f} | {ratios[0]:.1f} | {total:.1f} | {ratios[1]:.1f} |")
+        table.add(watch.name, best, f"{watch.to(same):.1f}", f"{ratios[0]:.1f}", f"{total:.1f}", f"{ratios[1]:.1f}")
     ratio = watches[0].epochs[-1][0] / one_pass
-    print(f"\nOne pass of the backbone over {len(train)} photos: {one_pass:.1f} s; ours ÷ one pass: {ratio:.2f}")
+    table.note = f"One pass of the backbone over {len(train)} photos: {one_pass:.1f} s; ours ÷ one pass: {ratio:.2f}"
+    return [table]
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--epochs", type=int, default=10)
+    options = parser.parse_args()
+    keep_freed_memory()
+    for table in measure(options.epochs):
+        print(table)
 
 
 if __name__ == "__main__":

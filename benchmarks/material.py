@@ -21,7 +21,7 @@ WEIGHTS = SHARED / "weights" / "vit_tiny_patch16_224.safetensors"  # timm's, of 
 
 
 def tiny() -> vit.Classifier:
-    """ViT-Ti/16 with ImageNet's 1000 classes, or FoodVision 101."""
+    """ViT-Ti/16 with ImageNet's 1000 classes, or Everyday, which has most of them too."""
     return vit.load(WEIGHTS) if WEIGHTS.is_file() else vit.load()
 
 

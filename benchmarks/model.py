@@ -3,15 +3,13 @@
     python -m benchmarks.model
 
 Prints medians with their quartiles, and as ratios: ours to the fastest of the three; recording the attention of all
-layers and heads to not recording; and ours to ONNX Runtime's float32 time of the same model.
+layers and heads to not recording; ours to ONNX Runtime's float32 time of the same model; and ours with fewer bits to
+timm in float32.
 """
 
 from __future__ import annotations
 
-import argparse
 import logging
-import os
-import platform
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -30,9 +28,13 @@ from vit.checkpoints.families.timm import TIMM
 from vit.checkpoints.families.torchvision import TORCHVISION
 from vit.checkpoints.renaming import rename
 from vit.memory import keep_freed_memory
+from vit.precision import FLAGS, encode, has_instructions
 
-from .timing import side_by_side
+from .report import Table, arguments, machine, two_threads
+from .timing import clock, side_by_side
 
+FEWER_BITS = [name for name in FLAGS if name != "float32" and has_instructions(name, torch.device("cpu"))]
+CASES = (("Ti/16", 1, 1), ("Ti/16", 8, 1), ("B/16", 1, 1), ("B/16", 8, 3))
 TIMM_NAMES = {"Ti/16": "vit_tiny_patch16_224", "B/16": "vit_base_patch16_224"}
 
 
@@ -84,8 +86,8 @@ def onnx_session(model: nn.Module, images: Tensor, folder: Path) -> Callable[[],
 
 
 @torch.inference_mode()
-def compare(variant: str, batch: int, rounds: int) -> str:
-    """One line of the table, and before it every time that was measured."""
+def compare(variant: str, batch: int, rounds: int) -> list[str]:
+    """One row of the table; every time that was measured is printed."""
     ours, theirs = models(variant)
     images = torch.randn(batch, 3, 224, 224)
     logits = ours(images)
@@ -96,45 +98,62 @@ def compare(variant: str, batch: int, rounds: int) -> str:
     contenders: dict[str, Callable[[], object]] = {"ours": partial(ours, images)}
     contenders |= {library: partial(model, images) for library, model in theirs.items()}
     contenders["recording"] = partial(ours.record, images)
-    timings = side_by_side(contenders, rounds)
+    for name in FEWER_BITS:
+        contenders[name] = partial(answer_in, ours, images, name)
+    timings = side_by_side(contenders, rounds, clock=clock())
     with tempfile.TemporaryDirectory() as folder:
         # On its own: ONNX Runtime's threads keep spinning after a call and would slow down whoever comes next.
-        timings |= side_by_side({"ONNX Runtime": onnx_session(ours, images, Path(folder))}, rounds)
+        timings |= side_by_side({"ONNX Runtime": onnx_session(ours, images, Path(folder))}, rounds, clock=clock())
 
     for name, timing in timings.items():
         print(f"  ViT-{variant}, batch {batch}: {name:13} {timing}", flush=True)
     times = {name: timing.median for name, timing in timings.items()}
     fastest = min(("timm", "torchvision", "transformers"), key=times.__getitem__)
-    return (
-        f"| ViT-{variant} | {batch} | {times['ours'] * 1e3:.1f} ms | {times['ours'] / times[fastest]:.2f} ({fastest}) "
-        f"| {times['recording'] / times['ours']:.2f} | {times['ours'] / times['ONNX Runtime']:.2f} |"
-    )
+    return [
+        f"ViT-{variant}",
+        str(batch),
+        f"{times['ours'] * 1e3:.1f} ms",
+        f"{times['ours'] / times[fastest]:.2f} ({fastest})",
+        f"{times['recording'] / times['ours']:.2f}",
+        f"{times['ours'] / times['ONNX Runtime']:.2f}",
+        *(f"{times[name] / times['timm']:.2f}" for name in FEWER_BITS),
+    ]
+
+
+def answer_in(model: vit.ViT, images: Tensor, precision: str) -> Tensor:
+    return model.classify(encode(model, images, precision))
+
+
+def measure(rounds: int = 60, cases: tuple[tuple[str, int, int], ...] = CASES) -> list[Table]:
+    """Ours beside the others; `cases` are variant, batch, and for how many rounds one is timed."""
+    transformers.logging.disable_progress_bar()
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    peers = "fastest of timm, transformers, torchvision"
+    columns = ("model", "batch", "ours", f"ours ÷ {peers}", "recording ÷ ours", "ours ÷ ONNX Runtime")
+    table = Table("The model, float32", (*columns, *(f"{name} ÷ timm" for name in FEWER_BITS)))
+    versions = (timm, transformers, torchvision, onnxruntime)
+    table.note = ", ".join(f"{library.__name__} {library.__version__}" for library in versions)
+    for variant, batch, share in cases:
+        table.add(*compare(variant, batch, max(3, rounds // share)))
+    return [table]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument(
         "--rounds",
         type=int,
         default=60,
         help="how often each is timed; ViT-B at batch 8 a third as often (default: %(default)s)",
     )
+    parser.add_argument("--batch", type=int, metavar="N", help="this batch alone")
     options = parser.parse_args()
+    cases = tuple(case for case in CASES if options.batch in (None, case[1]))
     kept = keep_freed_memory()
-    transformers.logging.disable_progress_bar()
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    torch.set_num_threads(min(2, os.cpu_count() or 1))
-    print(
-        f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}, "
-        f"timm {timm.__version__}, transformers {transformers.__version__}, torchvision {torchvision.__version__}, "
-        f"onnxruntime {onnxruntime.__version__}; freed memory kept: {'yes' if kept else 'no'}"
-    )
-    lines = []
-    for variant, batch, share in (("Ti/16", 1, 1), ("Ti/16", 8, 1), ("B/16", 1, 1), ("B/16", 8, 3)):
-        lines.append(compare(variant, batch, max(3, options.rounds // share)))
-    print("\n| model | batch | ours | ours ÷ fastest of the three | recording ÷ ours | ours ÷ ONNX Runtime |")
-    print("|---|---|---|---|---|---|")
-    print("\n".join(lines))
+    two_threads(options.threads)
+    print(f"{machine()}; freed memory kept: {'yes' if kept else 'no'}")
+    for table in measure(options.rounds, cases):
+        print(table)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
 
 Prints as ratios: a photo dropped to its map drawn, to the answer of a bare gr.Interface with the same model and a
 Label; and our page opened to its first map drawn, to an empty Blocks page. The same on a slow network, and there how
-long a photo takes to its first map: an example, a small photo of one's own, and a camera's. And the frames a second
-while a visitor hovers and scrubs.
+long a photo takes to its first map: an example, a small photo of one's own, and a camera's. The frames a second while a
+visitor hovers and scrubs. And what a stroke of "What if" costs the server, to a forward pass of its model.
 """
 
 from __future__ import annotations
@@ -99,6 +99,34 @@ def main() -> None:
         page.on("request", lambda request: asked.append(request))
         for move in ("hover", "scrub"):
             print(f"{move}: {page.evaluate(FRAMES, move):.0f} frames a second, {len(asked)} requests")
+    show("A stroke of What if", strokes(options.rounds))
+
+
+def strokes(rounds: int) -> dict[str, Timing]:
+    """What the server does for a stroke, from the photo's file to the answer's, beside the model alone."""
+    import torch
+
+    import vit
+    from vit.memory import keep_freed_memory
+    from vit.page import Models
+    from vit.page.handlers import Handlers
+    from vit.page.modes import ModeHandlers
+
+    keep_freed_memory()
+    classifier, photo = vit.load(), example_photos()[0]
+    modes = ModeHandlers(Handlers(Models(classifier)))
+    image = classifier.image(photo)[None]
+    asked = {"grey": [60, 61, 62], "classes": [0, 1, 2, 3, 4]}
+
+    @torch.inference_mode()
+    def alone() -> None:
+        classifier.model(image)
+
+    contenders: dict[str, Callable[[], object]] = {
+        "a stroke": lambda: modes.find_what_if(str(photo), classifier.name, asked),
+        "a forward pass": alone,
+    }
+    return side_by_side(contenders, rounds)
 
 
 def show(title: str, timings: dict[str, Timing]) -> None:
@@ -184,7 +212,7 @@ def camera_photo(folder: Path) -> Path:
 
 
 @contextmanager
-def server(*command: str) -> Iterator[str]:
+def server(*command: str, every: float = 0.25) -> Iterator[str]:
     """A process of its own that serves on a free port, until it answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -193,12 +221,12 @@ def server(*command: str) -> Iterator[str]:
     process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(960):
+        for _ in range(int(240 / every)):
             try:
                 urllib.request.urlopen(url).close()
                 break
             except OSError:
-                time.sleep(0.25)
+                time.sleep(every)
         yield url
     finally:
         process.terminate()

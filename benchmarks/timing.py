@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -26,10 +28,12 @@ def side_by_side(
     rounds: int,
     warm_up: int = 2,
     before: dict[str, Callable[[], object]] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Timing]:
     """The time of each contender, called in turns, in another order every round: none always follows the same one.
 
-    What a contender needs `before` each of its calls is not timed.
+    What a contender needs `before` each of its calls is not timed. `clock` may be time.process_time, which other work
+    on the machine disturbs little, where all of ours happens in one thread at a time.
     """
     before = before or {}
     for name in list(contenders) * warm_up:
@@ -41,14 +45,19 @@ def side_by_side(
         chance.shuffle(order)
         for name in order:
             before.get(name, _nothing)()
-            start = time.perf_counter()
+            start = clock()
             contenders[name]()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     timings = {}
     for name, measured in seconds.items():
         quarter, median, three_quarters = statistics.quantiles(measured, n=4)
         timings[name] = Timing(median, quarter, three_quarters)
     return timings
+
+
+def clock() -> Callable[[], float]:
+    """What to time torch by: with one thread processor time."""
+    return time.process_time if torch.get_num_threads() == 1 else time.perf_counter
 
 
 def _nothing() -> None:

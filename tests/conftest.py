@@ -34,7 +34,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def real() -> vit.Classifier:
-    """A trained ViT-Ti/16: `imagenet`, or FoodVision 101 where that is missing."""
+    """A trained ViT-Ti/16: `imagenet`, or Everyday where that is missing."""
     return tiny()
 
 

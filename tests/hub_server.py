@@ -126,7 +126,7 @@ class Handler(BaseHTTPRequestHandler):
                 return answer(self, *(unquote(group or "") for group in found.groups()))
         self.fail(404, "Sorry, we can't find the page you are looking for.")
 
-    do_HEAD = do_POST = do_GET
+    do_HEAD = do_POST = do_DELETE = do_GET
 
     @property
     def token(self) -> str:
@@ -192,7 +192,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer({"url": url})
 
     def variables(self, name: str) -> None:
-        """All of a Space's variables, after one was set if one was sent."""
+        """All of a Space's variables, after one was set or removed if one was sent."""
         repo_id = f"spaces/{name}"
         if not self.may_read(repo_id) or not self.may_write(repo_id):
             return
@@ -200,6 +200,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.command == "POST":
             sent = json.loads(self.body)
             variables[sent["key"]] = sent["value"]
+        elif self.command == "DELETE":
+            del variables[json.loads(self.body)["key"]]
         self.answer({key: {"value": value} for key, value in variables.items()})
 
     def preupload(self, kind: str, name: str, revision: str) -> None:

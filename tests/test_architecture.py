@@ -9,21 +9,26 @@ import vit
 PACKAGE = Path(vit.__file__).parent
 # What each room, a folder or a single module, may import beside itself.
 MAY = {
-    **dict.fromkeys(("config", "stem", "familiarity", "memory", "hub", "extras"), ""),
+    **dict.fromkeys(("config", "stem", "familiarity", "memory", "kernels", "hub", "extras"), ""),
     "model": "config stem",
+    "precision": "kernels model",
     "registers": "config model",
     "summary": "config model",
     "photos": "memory",
-    "explain": "familiarity model",
-    "classifier": "explain familiarity model photos registers",
+    "explain": "familiarity kernels model",
+    "classifier": "explain familiarity kernels memory model photos precision registers",
     "export": "classifier explain photos",
-    "checkpoints": "classifier config familiarity hub model photos",
-    "finetune": "checkpoints classifier config explain extras familiarity hub model photos registers",
-    "spaces": "checkpoints hub",
+    "onnx_export": "classifier photos",
+    "checkpoints": "classifier config familiarity hub model photos precision",
+    "processes": "extras",
+    "many": "classifier processes",
+    "finetune": "checkpoints classifier config explain extras familiarity hub model photos processes registers",
+    "spaces": "checkpoints hub photos",
     "page": "checkpoints classifier explain export hub photos spaces",
     "app": "checkpoints extras page photos spaces",
     "__init__": "checkpoints classifier config explain hub model photos",
-    "__main__": "app checkpoints classifier config explain export extras finetune hub memory photos spaces summary",
+    "__main__": "app checkpoints classifier config explain export extras finetune hub many memory onnx_export "
+    "photos precision processes spaces summary",
 }
 
 

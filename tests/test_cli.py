@@ -31,7 +31,7 @@ def test_summary_of_a_checkpoint(capsys, folder):
 
 
 def test_predict_prints_each_photo_with_its_labels(capsys, folder):
-    assert main(["predict", CAT, COFFEE, "--model", folder, "--top-k", "2"]) == 0
+    assert main(["predict", CAT, COFFEE, "--model", folder, "--top-k", "2", "--precision", "float32"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [lines[0], lines[3]] == [CAT, COFFEE] and len(lines) == 6
     label, probability = vit.load(folder).predict(CAT)[0]

@@ -5,11 +5,13 @@ import socket
 import subprocess
 import sys
 from importlib.metadata import version
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 from hub_server import TOKEN, HubServer, Trouble
 from huggingface_hub import constants, metadata_load, snapshot_download
+from PIL import Image
 
 import vit
 from vit.__main__ import main
@@ -18,6 +20,7 @@ from vit.spaces.deploy import FILES, FOR_DEVELOPERS, deploy, plan
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "someone/explorer"
 SPACE = f"spaces/{NAME}"
+TUNED = {"VIT_MODEL": "model/tuned", "VIT_TITLE": "tuned", "VIT_ONLY_MODEL": "1"}
 COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}  # which the Hub knows
 
 
@@ -119,12 +122,65 @@ def test_a_fine_tuned_folder_goes_along_without_photos(login, tuned, capsys, tmp
     sent = {name: content for name, content in login.files(SPACE).items() if name.startswith("model/")}
     names = ("README.md", "config.json", "confusion.png", "model.safetensors")
     assert sent == {f"model/tuned/{name}": (tuned / name).read_bytes() for name in names}
-    assert login.repos[SPACE].variables == {"VIT_MODEL": "model/tuned"}
+    assert login.repos[SPACE].variables == TUNED
 
     there = snapshot_download(NAME, repo_type="space", local_dir=tmp_path / "there")
     command = [sys.executable, "-m", "vit", "predict", "examples/pizza.jpg", "--model", "model/tuned", "--top-k", "1"]
     ran = subprocess.run(command, cwd=there, capture_output=True, text=True, env={"PATH": "/usr/bin"})
     assert ran.stdout.split()[-1] == vit.load(tuned).predict(ROOT / "examples" / "pizza.jpg")[0][0], ran.stderr
+
+
+def test_a_model_of_ones_own_has_its_space_for_itself(login, tuned, tracked):
+    assert main(["deploy", NAME, "--model", str(tuned)]) == 0
+    sent = set(login.files(SPACE))
+    assert {name for name in tracked if name not in sent} == {name for name in tracked if "vit/pretrained/" in name}
+    before, after = (ROOT / "README.md").read_text(), login.files(SPACE)["README.md"].decode()
+    assert after == before.replace("title: ViT Explorer\n", 'title: "tuned"\n', 1)
+
+    assert main(["deploy", NAME, "--model", str(tuned), "--other-models"]) == 0
+    assert set(login.files(SPACE)) >= set(tracked)
+    assert login.repos[SPACE].variables == {"VIT_MODEL": "model/tuned", "VIT_TITLE": "tuned"}
+    assert main(["deploy", NAME]) == 0
+    assert login.repos[SPACE].variables == {"VIT_MODEL": "everyday"}
+    assert login.files(SPACE)["README.md"].decode() == before
+
+
+@pytest.mark.parametrize("title", ["My cats", 'Cats: "ours" & \\1 – 猫', "yes", "# 1"])
+def test_the_hub_reads_the_title(tuned, tmp_path, title):
+    planned = plan(str(tuned), title=title)
+    (tmp_path / "README.md").write_bytes(planned.files["README.md"])
+    assert metadata_load(tmp_path / "README.md") == {**metadata_load(ROOT / "README.md"), "title": title}
+    assert planned.variables["VIT_TITLE"] == title
+
+
+def test_examples_of_ones_own_say_nothing_of_the_camera(tuned, project, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010F] = 6, "Camera"  # turned, and by whom
+    Image.new("RGB", (2000, 1000), "red").save(folder / "large.jpg", exif=exif)
+    Image.new("RGB", (30, 20), "blue").save(folder / "small.png")
+    (folder / "LICENCES.md").write_text("Mine.")
+    files = plan(str(tuned), project, examples=folder).files
+    sent = {name: Image.open(BytesIO(file)) for name, file in files.items() if name.startswith("examples/")}
+    assert {name: photo.size for name, photo in sent.items()} == {
+        "examples/large.jpg": (512, 1024),
+        "examples/small.jpg": (30, 20),
+    }
+    assert not any(photo.getexif() for photo in sent.values())
+
+
+def test_examples_that_are_none(capsys, tmp_path):
+    asked = (NAME, "--dry-run", "--examples", str(tmp_path / "none"))
+    assert refusal(capsys, *asked) == (
+        f"There is no folder {str(tmp_path / 'none')!r}: give one that holds the example photos."
+    )
+    (tmp_path / "none").mkdir()
+    assert refusal(capsys, *asked) == (
+        f"There is no photo in {tmp_path / 'none'}: give a folder that holds the example photos."
+    )
+    (tmp_path / "none" / "text.jpg").write_text("hello")
+    assert refusal(capsys, *asked).startswith("'text.jpg' is not a photo that can be read: ")
 
 
 def test_a_file_of_weights_goes_along_with_its_config_only(tuned, project):
@@ -172,7 +228,7 @@ def test_other_variables_stay(hub, project):
 def test_a_model_on_the_hub_is_named_only(hub, project):
     hub.commit("google/vit", {"config.json": b"{}"})
     deploy(plan("google/vit", project), NAME, token=TOKEN)
-    assert hub.repos[SPACE].variables == {"VIT_MODEL": "google/vit"}
+    assert hub.repos[SPACE].variables == {"VIT_MODEL": "google/vit", "VIT_TITLE": "vit", "VIT_ONLY_MODEL": "1"}
     assert not any(name.startswith("model/") for name in hub.files(SPACE))
 
 
@@ -299,7 +355,7 @@ def test_cut_off(login, capsys, tuned, project, place):
 
     login.before = lambda request: None
     assert main(["deploy", NAME, "--model", str(tuned)]) == 0
-    assert login.repos[SPACE].variables == {"VIT_MODEL": "model/tuned"}
+    assert login.repos[SPACE].variables == TUNED
     assert login.files(SPACE)["model/tuned/config.json"] == (tuned / "config.json").read_bytes()
 
 

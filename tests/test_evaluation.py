@@ -114,6 +114,15 @@ def test_the_surest_mistakes_come_first(by_hand):
     assert evaluation_of([[0.9, 0.1]], [0]).most_wrong(3) == []
 
 
+def test_confusions_are_all_mistakes_by_pairs_the_most_frequent_first(by_hand, many):
+    assert [[(each.index, each.target, each.answer) for each in pair] for pair in by_hand.confusions()] == [
+        [(3, 0, 1), (1, 0, 1)],
+        [(4, 1, 2)],
+    ]
+    counts = [len(pair) for pair in many.confusions()]
+    assert counts == sorted(counts, reverse=True) and sum(counts) == many.total - many.correct
+
+
 def test_the_summary_has_counts_and_the_worst_class_first(by_hand):
     assert by_hand.summary().splitlines() == [
         "correct            2/5 = 40.0% (95 % sure: 11.8% to 76.9%)",

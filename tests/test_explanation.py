@@ -1,5 +1,7 @@
 """Explanations of a photo: a planted case in which every method must point at one patch, and what must not leak."""
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -118,6 +120,30 @@ def test_a_frozen_model_is_explained_as_any_other(tiny, tiny_config):
         tiny.model.requires_grad_(True)
 
 
+def test_classes_in_one_pass_have_the_gradients_of_passes_of_their_own(tiny):
+    """Bit for bit, and again when those that are kept were dropped."""
+    together = tiny.explain(CAT)
+    for index in (0, 1, 2, 0):
+        alone = tiny.explain(CAT).gradients(index)
+        found = together.gradients(index)
+        assert torch.equal(found.attention, alone.attention) and torch.equal(found.tokens, alone.tokens)
+        together.backward.found.clear()
+
+
+def test_what_is_held_for_gradients_is_bounded_and_goes_with_the_explanation(tiny, monkeypatch):
+    explanations = [tiny.explain(CAT) for _ in range(4)]
+    graphs = [weakref.ref(each.backward.recording.logits.grad_fn) for each in explanations[2:]]
+    assert [each.backward.recording is None for each in explanations] == [True, True, False, False]
+    expected = explanations[3].relevance("steak")
+    assert torch.equal(explanations[0].relevance("steak"), expected)  # recorded again, which lets go of another
+    assert sum(each.backward.recording is not None for each in explanations) == 2
+    explanations.clear()
+    assert [graph() for graph in graphs] == [None, None]
+    monkeypatch.setattr(type(tiny.explain(CAT).backward), "GRAPH_BYTES", 0)
+    large = tiny.explain(CAT)
+    assert large.backward.recording is None and torch.equal(large.relevance("steak"), expected)
+
+
 def test_the_gradients_are_those_of_the_logit(tiny):
     """Nudge one number of the last layer's class token, see what the logit does, and compare."""
     explanation = tiny.explain(CAT)
@@ -227,8 +253,8 @@ def test_a_method_works_or_says_what_it_needs(tiny_config, need, method):
         with pytest.raises(ValueError, match=f"^{method.title} {NEEDS[need]}$"):
             method.map(explanation)
     else:
-        found = method.last(explanation)
-        assert found.shape == (4, 4) and found.abs().max() > 0
+        found = method.map(explanation)
+        assert found.shape in ((4, 4), (config.layers, 4, 4)) and found.abs().max() > 0
 
 
 def test_without_a_class_token_what_still_makes_sense_works(tiny_config):

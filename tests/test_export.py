@@ -191,3 +191,15 @@ def test_what_a_checkpoint_cannot_give_is_left_out_and_said(tmp_path, tiny_confi
 
 def needing(need):
     return {name for name, method in METHODS.items() if need in method.needs}
+
+
+def test_arrays_alone_are_those_beside_the_pictures(tmp_path, model, written):
+    options = ["--label", "steak", "--against", "sushi", "--curves", "--arrays-only"]
+    assert main(["explain", CAT, "--model", model, "--out", str(tmp_path), *options]) == 0
+    names = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")}
+    assert names == {"chelsea/maps.npz", "chelsea/maps.json", "model/model.npz"}
+    alone, beside = np.load(tmp_path / "chelsea" / "maps.npz"), np.load(written / "maps.npz")
+    assert set(alone) == set(beside)
+    for name in alone:
+        np.testing.assert_allclose(alone[name], beside[name], atol=1e-6, err_msg=name)
+    assert json.loads((tmp_path / "chelsea" / "maps.json").read_text())["curves"]

@@ -9,11 +9,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pillow_heif
 import pytest
 import safetensors.torch
 import torch
 import torch.nn.functional as F
 from accelerate import Accelerator
+from PIL import Image
 
 import vit
 from benchmarks.material import lay_out
@@ -22,6 +24,8 @@ from vit.finetune.recipe import Recipe
 from vit.finetune.run import calibrate, evaluate
 from vit.finetune.sources import open_data
 from vit.finetune.start import Run, start
+
+pillow_heif.register_heif_opener()
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = ["--workers", "0"]
@@ -200,12 +204,12 @@ def test_nothing_is_overwritten_and_a_run_goes_on_as_it_began(finetune, tmp_path
 
 @pytest.mark.parametrize("train", ["all", "head"])
 def test_two_processes_give_the_result_of_one(finetune, tiny_base, discs, tmp_path, train):
-    """Started as accelerate and torchrun start them, on two CPUs that share each batch."""
+    """Started as torchrun starts them where there is no GPU; they share each batch."""
     options = [] if train == "head" else [*ALL, "--epochs", "2", "--learning-rate", "3e-3"]
     assert finetune(*options, out="one") == 0
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = ["-m", "vit", "finetune", discs, "--base", tiny_base, "--out", tmp_path / "two", *QUICK, *options]
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "XDG_CACHE_HOME": str(tmp_path / "other")}
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "XDG_CACHE_HOME": str(tmp_path / "other")}
     run = subprocess.run(
         [*launch, *map(str, command)], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
     )
@@ -232,21 +236,28 @@ def test_unreadable_photos_are_named_skipped_and_counted(finetune, discs, tmp_pa
 
 
 def test_every_photo_is_accounted_for(finetune, discs, tmp_path, capsys):
-    """A copy, one photo in two classes, a test photo among the others, and one that cannot be read."""
+    """A copy, one photo in two classes, a test photo among the others, one that cannot be read, small ones, a HEIC."""
     data = shutil.copytree(discs, tmp_path / "data")
     red, blue = data / "train" / "red_disc", data / "train" / "blue_disc"
     shutil.copy(red / "0.png", red / "copy.png")
     shutil.copy(red / "1.png", blue / "again.png")
     shutil.copy(data / "test" / "blue_disc" / "2.png", blue / "tested.png")
     (red / "2.png").write_text("hello")
+    Image.open(red / "3.png").save(red / "3.heic")
+    (red / "3.png").unlink()
+    for number, side in ((4, 20), (5, 31)):
+        Image.open(red / f"{number}.png").resize((side, 90)).save(red / f"{number}.png")
     assert finetune(data=data) == 0
     said = capsys.readouterr()
-    assert "3 classes, 75 photos to learn from (24 of green disc to 26 of blue disc); 24 to test." in said.out
+    assert (
+        "3 classes, 75 photos to learn from (24 of green disc to 26 of blue disc); 24 to test. Their shorter side has "
+        "20 to 44 pixels, in the middle 44; 2 are smaller than the model's image, 32 pixels." in said.out
+    )
     assert "vit: 4 of 74 photos do not count." in said.err
     with open(tmp_path / "out" / "photos.csv", newline="") as file:
         rows = {row["file"]: row for row in csv.DictReader(file)}
-    files = {path.relative_to(data).as_posix() for path in data.rglob("*.png")}
-    assert set(rows) == files
+    files = {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()}
+    assert set(rows) == files and rows["train/red_disc/3.heic"]["part"] == "learnt"
     left = {name: row["note"] for name, row in rows.items() if row["part"] == "left out"}
     assert set(left) == {
         "train/blue_disc/again.png",
@@ -262,6 +273,8 @@ def test_every_photo_is_accounted_for(finetune, discs, tmp_path, capsys):
     assert (row["label"], row["answer"]) == ("green disc", answer.predictions[0][0])
     assert float(row["probability"]) == pytest.approx(answer.predictions[0][1], abs=1e-3)
     assert float(row["familiarity"]) == pytest.approx(answer.familiarity, abs=0.05)
+    assert main(["predict", str(red / "3.heic"), "--model", str(tmp_path / "out"), "--precision", "float32"]) == 0
+    assert f"{tuned.predict(red / '3.heic', 1)[0][1]:.1%}" in capsys.readouterr().out
 
 
 def test_a_class_without_readable_photos_gets_a_sentence(finetune, discs, tmp_path, capsys):
@@ -302,6 +315,36 @@ def test_a_head_without_test_photos_is_cross_validated_and_learns_from_all(finet
     assert f"{measured['correct']}/72" in said and f"(95 % sure: {low:.1%} to {high:.1%})" in said
     card = (tmp_path / "out" / "README.md").read_text()
     assert "72 photos to learn from, 0 held out, 0 to test" in card and "| | cross-validated |" in card
+    with open(tmp_path / "out" / "photos.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    ranks = sorted(round(72 * float(row["familiarity"])) for row in rows)
+    assert ranks == list(range(72))  # each among the others
+    assert [row["familiarity"] for row in measured["photos"]] == [float(row["familiarity"]) for row in rows]
+
+
+def test_the_card_leads_from_a_confusion_to_its_photos(finetune, discs, tmp_path):
+    """Seven blue discs among the red ones, in another folder: more than a line of the card names."""
+    data = shutil.copytree(discs / "train", tmp_path / "data")
+    (data / "red_disc" / "odd|ones").mkdir()
+    wrong = [data / "red_disc" / "odd|ones" / f"{number}.png" for number in range(7)]
+    for file in wrong:
+        shutil.move(data / "blue_disc" / file.name, file)
+    assert finetune(data=data) == 0
+    measured = json.loads((tmp_path / "out" / "evaluation.json").read_text())
+    counted = {(row["label"], row["answer"]): len(row["files"]) for row in measured["confusions"]}
+    labels, matrix = measured["labels"], measured["confusion"]
+    assert counted == {
+        (true, answer): matrix[i][j]
+        for i, true in enumerate(labels)
+        for j, answer in enumerate(labels)
+        if i != j and matrix[i][j]
+    }
+    first = measured["confusions"][0]
+    assert (first["label"], first["answer"]) == ("red disc", "blue disc")
+    assert {f"red_disc/odd|ones/{file.name}" for file in wrong} <= set(first["files"])
+    named = ", ".join(f"`{name}`".replace("|", r"\|") for name in first["files"][:5])
+    line = f"| red disc | blue disc | {len(first['files'])} | {named}, and {len(first['files']) - 5} more |"
+    assert line in (tmp_path / "out" / "README.md").read_text().splitlines()
 
 
 def test_the_share_to_test_is_of_photos_that_can_be_read(finetune, discs, tmp_path):
@@ -350,7 +393,7 @@ def test_half_precision_is_half_the_size_and_is_what_was_measured(finetune, tmp_
     assert all(torch.equal(half[name], whole[name].half()) for name in whole)
     classifier = vit.load(tmp_path / "half")
     measured = json.loads((tmp_path / "half" / "evaluation.json").read_text())
-    evaluation, _ = evaluate(classifier, open_data(discs).test, Accelerator(cpu=True), 0)
+    evaluation, *_ = evaluate(classifier, open_data(discs).test, Accelerator(cpu=True), 0)
     assert evaluation.calibration_error == pytest.approx(measured["calibration_error"], abs=1e-6)
 
 
@@ -464,12 +507,23 @@ def test_a_distilled_base_keeps_its_token_and_loses_its_second_head(finetune, ti
 
 def test_tensorboard_gets_the_figures_of_the_epochs(finetune, tmp_path):
     event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    assert finetune(*ALL, "--epochs", "3", "--held-out", "0.1", "--tensorboard") == 0
+    assert finetune(*ALL, "--epochs", "3", "--held-out", "0.1", "--log-to", "tensorboard") == 0
     events = event_accumulator.EventAccumulator(str(tmp_path / "out" / "tensorboard"))
     events.Reload()
     history = json.loads((tmp_path / "out" / "history.json").read_text())
     for name, row in (("loss/train", lambda row: row["loss"]), ("loss/held out", lambda row: row["held_out"]["loss"])):
         assert [scalar.value for scalar in events.Scalars(name)] == pytest.approx([row(each) for each in history])
+
+
+def test_trackio_gets_the_figures_of_the_head(finetune, tmp_path, monkeypatch):
+    """What is given to its `log`, which is replaced here: its run is begun and ended by its own functions."""
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    rows = []
+    monkeypatch.setattr("trackio.log", lambda values, step: rows.append((step, values)))
+    assert finetune("--log-to", "trackio") == 0
+    history = json.loads((tmp_path / "out" / "history.json").read_text())
+    assert [values["loss/cross-validated"] for _, values in rows] == pytest.approx([row["loss"] for row in history])
+    assert [step for step, _ in rows] == list(range(len(history)))
 
 
 def test_evaluate_counts_what_predict_answers(finetune, discs, tmp_path, capsys):

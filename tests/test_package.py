@@ -112,7 +112,7 @@ def requirements(wheel) -> dict[str, dict[str, Requirement]]:
     with zipfile.ZipFile(wheel) as archive:
         [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         lines = Parser().parsestr(archive.read(name).decode()).get_all("Requires-Dist")
-    found: dict[str, dict[str, Requirement]] = {"": {}, "page": {}, "finetune": {}}
+    found: dict[str, dict[str, Requirement]] = {"": {}, "page": {}, "finetune": {}, "onnx": {}}
     for requirement in map(Requirement, lines):
         marker = requirement.marker
         extra = next(extra for extra in found if marker is None or marker.evaluate({"extra": extra}))
@@ -123,7 +123,9 @@ def requirements(wheel) -> dict[str, dict[str, Requirement]]:
 def test_what_is_imported_is_required(requirements):
     distributions = packages_distributions()
     for file in files("vit/*.py"):
-        extra = Path(file).parts[1] if Path(file).parts[1] in requirements else ""
+        room = Path(file).parts[1].partition("_")[0]  # onnx_export.py is the extra onnx's
+        room = {"processes.py": "finetune"}.get(room, room)  # whose sentence names it
+        extra = room if room in requirements else ""
         tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
         names = [name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names]
         names += [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]
@@ -155,6 +157,11 @@ def test_the_pins_of_the_space_lie_in_the_ranges(requirements):
             "accelerate",
             ["evaluate", "photos"],
             "Fine-tuning needs more packages: run pip install 'vit-explorer[finetune]'.",
+        ),
+        (
+            "onnxruntime",
+            ["export", "everyday", "--onnx", "model.onnx"],
+            "ONNX needs more packages: run pip install 'vit-explorer[onnx]'.",
         ),
     ],
 )

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +29,7 @@ import vit
 from vit.explain.explanation import NEEDS
 from vit.explain.methods import METHODS
 from vit.page import Models, build, scripts
-from vit.page.explorer import packing
+from vit.page.explorer import keep, packing
 from vit.page.kept import Kept
 from vit.page.models import KNOWN, knows, title
 from vit.page.photo import digests
@@ -298,6 +299,25 @@ def test_what_is_made_of_an_example_is_made_once(tmp_path):
     assert len(runs) == 3
 
 
+def test_a_file_that_is_made_again_is_whole_for_those_who_read_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
+    content, stop, short = bytes(300_000), threading.Event(), []
+    path = Path(keep(content, "maps.safetensors").path)
+
+    def read():
+        while not stop.is_set():
+            if (size := len(path.read_bytes())) != len(content):
+                short.append(size)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for _ in range(300):
+        assert keep(content, "maps.safetensors").path == str(path)
+    stop.set()
+    reader.join()
+    assert not short and [each.name for each in path.parent.iterdir()] == ["maps.safetensors"]
+
+
 def test_few_models_are_kept(classifier, tmp_path, tiny_base):
     models = Models(classifier, any_model=True)
     folders = [tmp_path / str(number) for number in range(5)]
@@ -396,3 +416,12 @@ def test_the_model_code_knows_nothing_of_the_page():
     code = "import sys, vit, vit.export, vit.__main__; sys.exit('gradio' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
+
+
+def test_a_file_that_is_made_again_is_not_written_over():
+    """It may just be on its way to somebody: the first half of one and nothing of the other would arrive."""
+    first = Path(keep(b"attention", "looks.safetensors").path)
+    with first.open("rb") as on_its_way:
+        again = Path(keep(b"attention", "looks.safetensors").path)
+        assert again == first and not again.samefile(f"/proc/self/fd/{on_its_way.fileno()}")
+    assert first.read_bytes() == b"attention" and [*first.parent.iterdir()] == [first]

@@ -14,7 +14,7 @@ from huggingface_hub import constants
 from serving import ROOT
 
 from vit.explain.methods import METHODS
-from vit.finetune.command import BASE
+from vit.finetune.recipe import BASE
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DEIT = "facebook/deit-tiny-patch16-224"
@@ -64,19 +64,21 @@ def test_commands(project, hub):
     ]
     apps = [line for line in lines if "app.py" in line]
     commands = [line for line in lines if "app.py" not in line]
-    assert len(apps) == 3 and len(commands) == 6
+    assert len(apps) == 3 and len(commands) == 8
     # Fine-tuning comes before evaluating and deploying what it made, as in the text.
     said = {line: run(line, project, hub) for line in commands}
     of = {word: text for line, text in said.items() for word in line.split() if word in WORDS}
-    assert (project / "my-model" / "most_wrong.png").exists()
+    assert (project / "my-model" / "most_wrong.png").exists() and (project / "report" / "photos.csv").exists()
+    assert len((project / "answers.csv").read_text().splitlines()) == 97
     assert re.search(r"correct +\d+/24", of["evaluate"])
     assert "model/my-model/model.safetensors" in of["deploy"] and "VIT_MODEL=model/my-model" in of["deploy"]
     assert of["predict"].count(".jpg") == 14 and "%" in of["predict"]
     assert (project / "maps" / "pizza" / "deletion.png").exists()
     assert "86,567,656" in of["summary"]
+    assert (project / "model.onnx").exists() and "Largest difference of the logits" in of["export"]
 
 
-WORDS = ("finetune", "evaluate", "deploy", "predict", "explain", "summary")
+WORDS = ("finetune", "evaluate", "deploy", "predict", "explain", "export", "summary")
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -115,7 +117,7 @@ def test_python(monkeypatch):
     from serving import app_process
 
     names: dict[str, object] = {}
-    found = blocks("python")
+    found = [block for block in blocks("python") if "vit.finetune" not in block]
     assert len(found) == 5
     with app_process(port=7860):
         for block in found:
@@ -125,6 +127,14 @@ def test_python(monkeypatch):
     assert abs(names["attention"] - explanation.attention.numpy()).max() < 1e-4
     assert names["logits"].shape == (1, 3)
     assert names["recording"].attention[0].shape == (1, 12, 281, 281)
+
+
+def test_python_that_fine_tunes(project, hub):
+    [block] = [block for block in blocks("python") if "vit.finetune" in block]
+    (project / "script.py").write_text(block)
+    shutil.copy(ROOT / "examples" / "pizza.jpg", project / "photo.jpg")
+    assert "'strength'" in run(".venv/bin/python script.py", project, hub)
+    assert (project / "my-model" / "model.safetensors").exists()
 
 
 def test_the_table_of_maps_has_the_methods_by_their_titles():
@@ -140,3 +150,23 @@ def test_figures_have_a_command_and_pictures_are_there():
         assert (ROOT / f"{name.replace('.', '/')}.py").is_file()
     for target in re.findall(r"\]\((?!http|#|docs)([^)]+)\)", README):
         assert (ROOT / target).is_file(), target
+
+
+def test_contributing_names_what_is_there():
+    text = re.sub(r"^```.*?^```$", "", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), flags=re.M | re.S)
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    folders = {f"{parent}/" for name in listed for parent in Path(name).parents}
+    source = "\n".join(
+        (ROOT / name).read_text(encoding="utf-8") for name in listed if name.endswith((".py", ".js", ".json", ".mjs"))
+    )
+    gone = []
+    for name in set(re.findall(r"`([^`]+)`", text)):
+        if re.fullmatch(r"[\w./-]*(/|\.(py|js|json|md))", name):  # by its path, or the end of it
+            there = any(f"/{path}".endswith(f"/{name}") for path in [*listed, *folders])
+        elif re.fullmatch(r"[\w.]+", name):  # of `Classifier.explain`, both
+            there = all(re.search(rf"\b{part}\b", source) for part in name.split(".") if part)
+        else:
+            continue  # a command, or a piece of code
+        if not there:
+            gone.append(name)
+    assert not gone

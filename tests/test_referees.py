@@ -2,10 +2,12 @@
 
 import captum.attr
 import pytest
+import pytorch_grad_cam
 import torch
 import transformers
 from conftest import SKIMAGE
 from peers import LABELS, VIT_PROCESSOR, from_transformers, vit_config
+from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
 from torch import nn
 
 import vit
@@ -87,8 +89,8 @@ def test_grad_cam_is_captums_on_timms_model(timms, image, explanation, label):
     model = ChannelsFirst()
     cam = captum.attr.LayerGradCam(model, model.features).attribute(image, target=label, relu_attributions=True)
     # captum sums over the channels where the paper, and we, do so too; the scale is the same.
-    assert cam.max() > 1e-3
-    torch.testing.assert_close(explanation.grad_cam(label), cam[0, 0].detach(), rtol=1e-4, atol=1e-5)
+    assert cam.max() > 1e-4  # far above what is tolerated
+    torch.testing.assert_close(explanation.grad_cam(label), cam[0, 0].detach(), rtol=1e-4, atol=1e-6)
 
 
 def test_rollout_is_the_product_of_transformers_attentions(tmp_path):
@@ -100,3 +102,36 @@ def test_rollout_is_the_product_of_transformers_attentions(tmp_path):
     layers = [(attention[0].mean(0) + torch.eye(17)) / 2 for attention in attentions]
     expected = torch.linalg.multi_dot(layers[::-1])[0, 1:].unflatten(0, (4, 4))
     torch.testing.assert_close(ours.explain(CAT).rollout()[-1], expected, rtol=0, atol=1e-5)
+
+
+def test_captum_hooks_our_blocks(real, image, explanation, label):
+    """It asks a block for its tokens, and finds the gradients that our own backward pass finds."""
+    block = real.model.blocks[-2]
+    found = captum.attr.LayerGradientXActivation(real.model, block).attribute(image, target=label)
+    gradients = explanation.gradients(label).tokens[-2]
+    torch.testing.assert_close(found[0].detach(), explanation.tokens[-2] * gradients, rtol=1e-3, atol=1e-5)
+
+
+def test_pytorch_grad_cam_hooks_our_blocks(real, image, explanation, label):
+    prefix = len(explanation.prefix)
+
+    def channels_first(tokens):
+        return tokens[:, prefix:].transpose(1, 2).unflatten(2, (14, 14))  # B, D, R, C
+
+    with pytorch_grad_cam.GradCAM(real.model, [real.model.blocks[-2]], reshape_transform=channels_first) as cam:
+        cam(image, [ClassifierOutputTarget(label)])
+        found = torch.from_numpy(cam.compute_cam_per_layer(image, [ClassifierOutputTarget(label)], False)[0][0, 0])
+    expected = explanation.grad_cam(label)  # theirs is from 0 to 1, at the image's size
+    expected = nn.functional.interpolate(expected[None, None], found.shape, mode="bilinear")[0, 0]
+    found, expected = found.flatten(), expected.flatten()
+    assert torch.corrcoef(torch.stack([found, expected]))[0, 1] > 0.98
+
+
+def test_a_hook_gets_tokens_recorded_or_not(real, image):
+    seen = []
+    handle = real.model.blocks[3].register_forward_hook(lambda module, given, tokens: seen.append(tokens))
+    with torch.inference_mode():
+        real.model(image)
+        real.model.record(image)
+    handle.remove()
+    torch.testing.assert_close(*seen, rtol=0, atol=1e-4)

@@ -511,3 +511,15 @@ def test_one_seed_gives_the_same_registers(finetune, tiny_base, tmp_path):
         assert finetune(tiny_base, "--registers", "2", out=out) == 0
     a, b = (safetensors.torch.load_file(tmp_path / out / "model.safetensors") for out in "ab")
     assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_without_registers_a_model_is_what_it_was(tiny_config):
+    model = randomise(vit.ViT(tiny_config))
+    image = torch.randn(1, 3, 32, 32)
+    given = registers.add_register_neurons(model, ((0, 3), (1, 7)))
+    assert torch.equal(registers.without_registers(given)(image), model(image))
+    own = randomise(vit.ViT(replace(tiny_config, registers=2)))
+    z = own.embed(image)[:, [0, *range(3, 19)]]
+    for block in own.blocks:
+        z = block(z)
+    assert torch.allclose(registers.without_registers(own)(image), own.classify(z), atol=1e-5)

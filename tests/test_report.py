@@ -199,16 +199,17 @@ def test_without_mistakes_there_is_no_picture_of_them(pictures):
 def test_all_files_are_written_and_read_back(tmp_path, pictures):
     folder, history = tmp_path / "some" / "run", history_of(2)
     wrong = evaluation_of([1, 0, 1, 1], pictures.targets, ["crème brûlée", "b"])
-    report.write(folder, history, wrong, pictures)
+    report.write(folder, history, wrong, pictures, root=tmp_path)
     names = ["confusion.png", "curves.png", "evaluation.json", "history.json", "most_wrong.png"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert json.loads((folder / "history.json").read_text(encoding="utf-8")) == history
     text = (folder / "evaluation.json").read_text(encoding="utf-8")
     assert '"confusion": [[1, 1], [0, 2]],' in text.splitlines()  # not a line for each number
     content = json.loads(text)
-    files = ["/".join(file.parts[-2:]) for file in pictures.files]
+    files = [file.name for file in pictures.files]
     answers = [wrong.labels[answer] for answer in (1, 0, 1, 1)]
     assert [(row["file"], row["answer"]) for row in content.pop("photos")] == list(zip(files, answers))
+    assert content.pop("confusions") == [{"label": "crème brûlée", "answer": "b", "files": ["red.png"]}]
     assert content == wrong.to_dict() and "crème brûlée" in text
     for name, picture in (
         ("curves", report.curves(history)),

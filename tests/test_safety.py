@@ -15,8 +15,7 @@ from playwright.sync_api import expect
 from serving import ROOT, app_process
 
 import vit
-from vit.app import WAITING
-from vit.page import Models, build, launch_options, wiring
+from vit.page import Models, build, handlers, launch_options, wiring
 from vit.photos.examples import example_photos
 
 CAT = SKIMAGE / "chelsea.png"
@@ -169,7 +168,7 @@ def test_the_servers_paths_stay_its_own(address, tmp_path):
 
 def test_an_unforeseen_error_says_nothing_of_the_server(monkeypatch):
     classifier = vit.load()
-    monkeypatch.setattr(vit.Classifier, "predict", lambda *arguments: 1 / 0)
+    monkeypatch.setattr(vit.Classifier, "answers", lambda *arguments: 1 / 0)
     with serving(build(Models(classifier))) as url, pytest.raises(AppError) as refused:
         Client(url, verbose=False).predict(handle_file(str(CAT)), api_name="/predict")
     assert str(refused.value) == "Something went wrong here: try again, or try another photo."
@@ -211,33 +210,32 @@ def test_what_visitors_sent_is_deleted(monkeypatch, tmp_path):
 def busy(monkeypatch):
     """A page whose model takes its time, with room for two."""
     free = threading.Event()
-    assert WAITING <= 64 and wiring.AT_ONCE <= 8
-    monkeypatch.setattr(wiring, "AT_ONCE", 1)
+    assert handlers.WAITING == 64 and sum(wiring.DELETE_CACHE) >= handlers.LATELY
+    monkeypatch.setattr(handlers, "WAITING", 2)
     blocks = build(Models(vit.load()), example_photos())  # which explains the photo that it opens with
-    monkeypatch.setattr(vit.Classifier, "predict", lambda *arguments: free.wait(30) and [("pizza", 1.0)])
+    answers = [vit.classifier.Answer([("pizza", 1.0)], None)]
+    monkeypatch.setattr(vit.Classifier, "answers", lambda *arguments: free.wait(30) and answers)
     monkeypatch.setattr(vit.Classifier, "explain", lambda *arguments: free.wait(30) and 1 / 0)
-    _, url, _ = blocks.queue(max_size=2).launch(prevent_thread_lock=True, quiet=True, **launch_options())
+    _, url, _ = blocks.queue(max_size=8).launch(prevent_thread_lock=True, quiet=True, **launch_options())
     yield url.rstrip("/"), free
     free.set()
     blocks.close()
 
 
-def test_the_queue_is_bounded_and_says_that_it_is_busy(busy, browser):
+def test_so_many_wait_and_the_next_are_told_how_many_and_how_long(busy, browser):
     url, free = busy
     config = httpx.get(f"{url}/config").json()
     [number] = [each["id"] for each in config["dependencies"] if each["api_name"] == "predict"]
     photo = {"path": upload(url), "meta": META}
-    answers = []
-    for visitor in range(6):
+    for visitor in range(2):
         body = {"fn_index": number, "data": [photo, "everyday"], "session_hash": f"visitor-{visitor}"}
-        answers.append(httpx.post(f"{url}/gradio_api/queue/join", json=body, timeout=20))
-        time.sleep(0.3)  # until the first one runs
-    refused = [answer for answer in answers if answer.status_code != 200]
-    assert 2 <= len(refused) <= 4
-    assert all(answer.status_code == 503 and "Queue is full" in answer.text for answer in refused)
+        assert httpx.post(f"{url}/gradio_api/queue/join", json=body, timeout=20).status_code == 200
+    time.sleep(1)  # until both wait
+    said = call(url, number, [photo, "everyday"], session="one-too-many")
+    assert "Busy: 2 are waiting, which takes about 2 seconds. Try again then." in said
     page = browser.new_page()
     Visitor(page, url, vit.load())
-    page.locator(".examples button").first.click()
-    expect(page.get_by_text("busy").or_(page.get_by_text("Queue is full")).first).to_be_visible()
+    page.locator(".examples button").nth(1).click()
+    expect(page.get_by_text("Busy: 2 are waiting").first).to_be_visible()
     page.close()
     free.set()

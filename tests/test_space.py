@@ -6,11 +6,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browser.visitor import Visitor, close
 from conftest import SKIMAGE
 from gradio_client import Client, handle_file
+from gradio_client.exceptions import AppError
 from serving import ROOT, app_process
 
 import vit
@@ -44,13 +46,13 @@ def python() -> Path:
     return folder / "bin" / "python"
 
 
-def laid_out(model: str, folder: Path) -> dict[str, str]:
+def laid_out(model: str, folder: Path, **settings: Any) -> dict[str, str]:
     """The files that are deployed, in an empty folder; returns the Space's variables."""
-    plan = deploy.plan(model)
-    for name, path in plan.files.items():
+    plan = deploy.plan(model, **settings)
+    for name, file in plan.files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, folder / name)
-    return {deploy.VARIABLE: plan.model}
+        (folder / name).write_bytes(file if isinstance(file, bytes) else file.read_bytes())
+    return plan.variables
 
 
 @pytest.mark.slow
@@ -70,9 +72,23 @@ def test_a_space_with_the_embedded_model(python, browser, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_space_with_a_fine_tuned_folder(python, tiny_base, tmp_path):
-    variables = laid_out(str(tiny_base), tmp_path)
+def test_a_space_with_a_fine_tuned_folder(python, browser, tiny_base, tmp_path):
+    """It has its title, its example and its model, and nothing of the others."""
+    (tmp_path / "mine").mkdir()
+    shutil.copy(CAT, tmp_path / "mine")
+    variables = laid_out(str(tiny_base), tmp_path, title="Cats & <b>dogs</b>", examples=tmp_path / "mine")
+    assert not (tmp_path / "vit" / "pretrained").exists()
     with app_process(folder=tmp_path, python=python, **SPACE, **variables) as (url, _):
-        answer = Client(url, verbose=False).predict(handle_file(str(CAT)), api_name="/predict")
+        client = Client(url, verbose=False)
+        answer = client.predict(handle_file(str(CAT)), api_name="/predict")
         assert answer["label"] == vit.load(tiny_base).predict(CAT)[0][0]
         assert {each["label"] for each in answer["confidences"]} == {"pizza", "steak", "sushi"}
+        page = browser.new_page()
+        page.goto(url)
+        page.get_by_role("heading", name="Cats & <b>dogs</b>", exact=True).wait_for()
+        assert page.title() == "Cats & <b>dogs</b>"
+        page.get_by_role("button", name="chelsea", pressed=True).wait_for()  # the page has opened with it
+        assert page.locator('[data-part="model"]').is_disabled()
+        with pytest.raises(AppError, match=r"models of its list only|not in the list of choices"):
+            client.predict(handle_file(str(CAT)), "foodvision-mini", api_name="/predict")
+        page.close()

@@ -101,6 +101,9 @@ def test_it_is_the_recorded_pass(tiny_config, image, registers):
         found = trace(model, image, layer, head, token)
         near(found.after, recording.tokens[layer][0, token])
         near(found.heads, recording.attention[layer][0, :, token])
+        every = [trace(model, image, layer, head, other) for other in range(found.steps.numel())]
+        near(found.steps, [float(one.msa.norm() / one.before.norm()) for one in every])
+        near(found.activations, torch.stack([one.neurons for one in every]))
 
 
 def test_a_patch_is_embedded(tiny_config, image):

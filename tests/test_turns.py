@@ -15,7 +15,7 @@ def test_turns_come_in_the_order_in_which_they_were_asked_for():
             thread = threading.Thread(target=take, args=(turns, order, number))
             thread.start()
             threads.append(thread)
-            while len(turns._waiting) <= number:
+            while len(turns._first) <= number:
                 time.sleep(0.001)
     for thread in threads:
         thread.join()
@@ -33,7 +33,7 @@ def test_a_prediction_waits_for_one_pass_of_what_is_done_aside(tiny_base):
 
     def busy():
         while not stop.is_set():
-            with models.aside():
+            with models.lock.later():
                 passes[0] += 1
                 time.sleep(0.002)
 

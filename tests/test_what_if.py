@@ -65,7 +65,7 @@ def test_a_removed_patch_leaves_no_token(model, image):
     z = model.embed(image[None])
     z = z[:, [token for token in range(17) if token not in (4, 8)]]
     for block in model.blocks:
-        z, _ = block(z)
+        z = block(z)
     assert torch.allclose(found.logits, model.classify(z), atol=1e-5)
     assert found.attention[0].shape == (1, 2, 15, 15)
 
@@ -96,7 +96,7 @@ def test_a_head_that_is_off_says_nothing(model, image):
 
 def test_a_layer_that_is_off_is_left_out(model, image):
     found = run(model, image, Changes(layers_off=(0,)))
-    z, _ = model.blocks[1](model.embed(image[None]))
+    z = model.blocks[1](model.embed(image[None]))
     assert torch.allclose(found.logits, model.classify(z), atol=1e-5)
     assert found.layers == (1,) and torch.equal(found.tokens[0], model.embed(image[None]))
 

@@ -86,7 +86,7 @@ def count(number):
 print(gpu(double) is double, inspect.isgeneratorfunction(gpu(double)))
 print(gpu(count) is count, inspect.isgeneratorfunction(gpu(count)))
 handlers = Handlers(Models(vit.load("foodvision-mini")))
-print(inspect.isgeneratorfunction(handlers.maps_on_gpu), list(inspect.signature(gpu(handlers.predict)).parameters))
+print(inspect.isgeneratorfunction(handlers.maps_on_gpu), list(inspect.signature(handlers.answer_on_gpu).parameters))
 print({parameter.device.type for parameter in vit.load("foodvision-mini").model.to(device()).parameters()})
 """
     assert run(tmp_path, "true", program) == ["False False", "False True", "True ['photo', 'model']", "{'cuda'}"]

@@ -11,10 +11,10 @@ from .checkpoints import DEFAULT, load
 from .extras import needs
 from .photos.examples import example_photos
 
-WAITING = 32  # visitors at once; the next are told that it is busy
+QUEUED = 128  # requests that Gradio holds in all: a bound for what never waits for a model
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command to the parser. Gradio is slow to import, and waits until it runs."""
     command = commands.add_parser("app", help="serve the page", description=_app.__doc__)
     command.add_argument(
@@ -26,6 +26,17 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--any-model",
         action="store_true",
         help="let visitors load any Hub id or folder: for yourself, not for the public",
+    )
+    command.add_argument(
+        "--only-model",
+        action="store_true",
+        default=bool(os.environ.get("VIT_ONLY_MODEL")),
+        help="offer no other models (default: whether VIT_ONLY_MODEL is set)",
+    )
+    command.add_argument(
+        "--title",
+        default=os.environ.get("VIT_TITLE", "ViT Explorer"),
+        help="what the page is called (default: VIT_TITLE, or %(default)s)",
     )
     command.add_argument("--mcp", action="store_true", help="offer the endpoints to language models too, as MCP tools")
     command.add_argument(
@@ -40,22 +51,25 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="port to listen on (default: %(default)s)",
     )
     command.set_defaults(run=_app)
+    return command
 
 
 def _app(options: argparse.Namespace) -> int:
     """Serve ViT Explorer, a page to open in a browser."""
     needs("page")
     from .page import Models, build, launch_options
-    from .spaces.zero_gpu import device
+    from .spaces.zero_gpu import ON_ZERO_GPU, device
 
     if options.mcp and find_spec("mcp") is None:
         raise ValueError("--mcp needs one more package: run pip install 'gradio[mcp]'.")
     _check_free(options.host, options.port)  # before the model: a port in use is soon told
     print(f"Loading {options.model} …", flush=True)
-    classifier = load(options.model)
+    # ZeroGPU runs each prediction in a process of its own, where nothing faster would be kept.
+    classifier = load(options.model, precision="float32" if ON_ZERO_GPU else options.precision)
     classifier.model.to(device())
     print(f"Open http://{options.host}:{options.port} in a browser; Ctrl + C ends it.", flush=True)
-    page = build(Models(classifier, options.any_model), example_photos()).queue(max_size=WAITING)
+    models = Models(classifier, options.any_model, options.only_model)
+    page = build(models, example_photos(), options.title).queue(max_size=QUEUED)
     page.launch(
         server_name=options.host, server_port=options.port, mcp_server=options.mcp, quiet=True, **launch_options()
     )

@@ -53,6 +53,9 @@ class Options:
     shared: bool = True  # one colour scale for all maps of a sheet, or one each
     curves: bool = False  # deletion and insertion curves of each map
     without_outliers: bool = False  # maps without the patches whose norm is far above the rest
+    pictures: bool = True  # or the arrays alone
+    size: int | None = None  # the image's side in pixels; None: the checkpoint's own
+    fit: bool = False  # the image keeps the photo's shape, and nothing is cut off
 
 
 def write(classifier: Classifier, photo: Photo, folder: Path, options: Options) -> dict[str, Any]:
@@ -61,19 +64,19 @@ def write(classifier: Classifier, photo: Photo, folder: Path, options: Options) 
     What the checkpoint cannot give, for want of a class token or a head, is left out, and maps.json says why.
     """
     picture = open_photo(photo)
-    explanation = classifier.explain(picture)
+    explanation = classifier.explain(picture, options.size, options.fit)
     layer = range(classifier.model.config.layers)[options.layer]
     arrays, left_out = every_array(explanation, options)
     if options.without_outliers:
         arrays |= _without_outliers(arrays)
 
-    pictures = _pictures(picture, explanation, arrays, layer, options)
+    pictures = _pictures(picture, explanation, arrays, layer, options) if options.pictures else {}
     curves: dict[str, Any] = {}
     if options.curves and explanation.labels:
         curves = _curves(classifier, picture, explanation, arrays, options)
     elif options.curves:
         left_out["curves"] = "A curve follows the probability of a class, and this checkpoint has no classifier."
-    if curves:
+    if curves and options.pictures:
         for kind in ("deletion", "insertion"):
             series = {name: curve[kind]["probabilities"] for name, curve in curves.items()}
             shares = next(iter(curves.values()))[kind]["shares"]
@@ -90,7 +93,7 @@ def write(classifier: Classifier, photo: Photo, folder: Path, options: Options) 
         "photo_size": picture.size,
         "model": classifier.name,
         "architecture": classifier.model.config.to_dict(),
-        "preprocessing": classifier.preprocessing.to_dict(),
+        "preprocessing": classifier.preprocessing_of(picture, options.size, options.fit).to_dict(),
         "torch": torch.__version__,
         "box": explanation.box,
         "grid": explanation.grid,
@@ -162,18 +165,18 @@ def _without_outliers(arrays: dict[str, Tensor]) -> dict[str, Tensor]:
 def _pictures(
     photo: Image.Image, explanation: Explanation, arrays: dict[str, Tensor], layer: int, options: Options
 ) -> dict[str, Image.Image]:
-    box, layers = explanation.box, list(range(len(explanation.attention)))
+    box = explanation.box
 
     def sheet(found: Tensor, titles: list[str]) -> Image.Image:
         return drawing.sheet(photo, found, titles, box, options.shared, smooth=options.smooth, percent=True)
 
-    by_layer = [f"layer {number}" for number in layers]
+    by_layer = [f"layer {number + 1}" for number in range(len(explanation.attention))]  # people count from 1
     pictures = {"patches": drawing.patch_grid(photo, box, explanation.grid)}
     if "class_attention" in arrays:
         by_head = arrays["class_attention"]  # L, H, R, C
         pictures["layers"] = sheet(maps.fuse_heads(by_head, options.heads), by_layer)
         heads = range(by_head.shape[1])
-        pictures["heads"] = sheet(by_head[layer], [f"layer {layer}, head {number}" for number in heads])
+        pictures["heads"] = sheet(by_head[layer], [f"{by_layer[layer]}, head {number + 1}" for number in heads])
     for name in ("looks_at", "looked_at_by"):
         if name in arrays:
             pictures[name] = sheet(arrays[name], by_layer)
@@ -198,7 +201,7 @@ def _pictures(
 
 def _plots(explanation: Explanation, arrays: dict[str, Tensor]) -> dict[str, Image.Image]:
     distances, entropies = arrays["attention_distance"], arrays["entropy"]  # L, H
-    layers = list(range(len(distances)))
+    layers = list(range(1, len(distances) + 1))
     of_heads = [number for number in layers for _ in range(distances.shape[1])]
     far, wide, spread = distances.flatten().tolist(), "mean distance in pixels", "entropy in bits"
     plots = {
@@ -214,14 +217,16 @@ def _plots(explanation: Explanation, arrays: dict[str, Tensor]) -> dict[str, Ima
     return plots
 
 
-def write_model(classifier: Classifier, folder: Path) -> None:
+def write_model(classifier: Classifier, folder: Path, pictures: bool = True) -> None:
     """What the model has learnt of places and patches, whatever the photo: the paper's Figure 7, left and middle."""
     folder.mkdir(parents=True, exist_ok=True)
     arrays = {"position_similarity": classifier.position_similarity()}
-    drawing.similarity(arrays["position_similarity"]).save(folder / "position_similarity.png")
     if classifier.model.config.stem is None:
         arrays["filters"] = classifier.filter_components()
-        drawing.grid_of_tiles(arrays["filters"]).save(folder / "filters.png")
+    if pictures:
+        drawing.similarity(arrays["position_similarity"]).save(folder / "position_similarity.png")
+        if "filters" in arrays:
+            drawing.grid_of_tiles(arrays["filters"]).save(folder / "filters.png")
     save_arrays(folder / "model.npz", arrays)
 
 
@@ -240,12 +245,12 @@ def _final_maps(arrays: dict[str, Tensor], heads: Heads) -> dict[str, Tensor]:
 def _curves(
     classifier: Classifier, photo: Image.Image, explanation: Explanation, arrays: dict[str, Tensor], options: Options
 ) -> dict[str, Any]:
-    image, index = classifier.preprocessing(photo), explanation.class_index(options.label)
+    image, index = classifier.image(photo, options.size, options.fit), explanation.class_index(options.label)
     curves: dict[str, Any] = {}
     for name, found in {**_final_maps(arrays, options.heads), "random": random_map(explanation.grid, seed=0)}.items():
         curves[name] = {}
         for kind, measure in (("deletion", deletion), ("insertion", insertion)):
-            curve = measure(classifier.model, image, found, index)
+            curve = measure(classifier.model, image, found.to(image.device), index)
             curves[name][kind] = {
                 "area": float(curve.area),
                 "shares": [float(share) for share in curve.shares],

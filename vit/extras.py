@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-EXTRAS = {"page": ("gradio", "The page"), "finetune": ("accelerate", "Fine-tuning")}
+EXTRAS = {
+    "page": ("The page", ["gradio"]),
+    "finetune": ("Fine-tuning", ["accelerate"]),
+    "onnx": ("ONNX", ["onnx", "onnxruntime", "onnxscript"]),
+}
 
 
 class MissingPackages(ImportError):
     """A part of the project is not installed, in a sentence that says how to install it."""
 
 
-def needs(extra: str) -> None:
-    """Raise a sentence where the packages of an extra are missing."""
-    package, part = EXTRAS[extra]
-    if find_spec(package) is None:
-        raise MissingPackages(f"{part} needs more packages: run pip install 'vit-explorer[{extra}]'.")
+def needs(extra: str, what: str | None = None) -> None:
+    """Raise a sentence where the packages of an extra are missing, which `what` needs."""
+    part, packages = EXTRAS[extra]
+    if any(find_spec(package) is None for package in packages):
+        raise MissingPackages(f"{what or part} needs more packages: run pip install 'vit-explorer[{extra}]'.")

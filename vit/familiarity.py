@@ -40,10 +40,7 @@ class TrainingFeatures:
         if held_out is not None:
             distances = _fit(features, targets)._nearest(held_out)
         else:
-            folds = torch.arange(len(targets)) % FOLDS
-            apart = [(folds == fold) for fold in range(FOLDS)]
-            found = [_fit(features[~fold], targets[~fold])._nearest(features[fold]) for fold in apart if fold.any()]
-            distances = torch.cat(found) if len(targets) >= LEAST else torch.empty(0)
+            distances = held_out_distances(features, targets) if len(targets) >= LEAST else torch.empty(0)
         if len(distances) < LEAST:
             return None
         fitted = _fit(features, targets)
@@ -51,7 +48,10 @@ class TrainingFeatures:
 
     def familiarity(self, features: Tensor) -> Tensor:
         """For each photo (…, D) the share of held-out training photos that are less like the training photos (…)."""
-        distances = self._nearest(features)
+        return self.rank(self._nearest(features))
+
+    def rank(self, distances: Tensor) -> Tensor:
+        """The same for photos that are so far from the training photos (…)."""
         nearer = torch.searchsorted(self.distances.to(distances), distances, right=True)
         return 1 - nearer / len(self.distances)
 
@@ -69,6 +69,15 @@ class TrainingFeatures:
         """Whether the shapes are those for features of so many numbers."""
         shapes = [tuple(tensor.shape) for tensor in (self.means, self.whitening, self.distances)]
         return shapes == [(len(self.means), width), (width, width), (self.distances.numel(),)] and shapes[2] != (0,)
+
+
+def held_out_distances(features: Tensor, targets: Tensor) -> Tensor:
+    """How far each training photo (n,) is from the others: each fifth is held out in turn."""
+    folds = torch.arange(len(targets)) % FOLDS
+    distances = torch.empty(len(targets))
+    for mask in (folds == fold for fold in folds.unique()):
+        distances[mask] = _fit(features[~mask], targets[~mask])._nearest(features[mask])
+    return distances
 
 
 def _fit(features: Tensor, targets: Tensor) -> TrainingFeatures:

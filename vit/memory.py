@@ -1,4 +1,4 @@
-"""Keeping memory that was freed, for speed.
+"""Memory: how much there is, and keeping what was freed, for speed.
 
 glibc hands large blocks back to the system as soon as they are free, and each forward pass must have them mapped and
 zeroed again, page by page. A process whose work is to run the model does better to keep them: see `benchmarks/model`.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # from malloc.h
 MEGABYTE = 1 << 20
@@ -27,6 +28,14 @@ def keep_freed_memory() -> bool:
         return False
     settings = {M_MMAP_THRESHOLD: 64 * MEGABYTE, M_TRIM_THRESHOLD: 512 * MEGABYTE, M_ARENA_MAX: 1}
     return all(mallopt(name, value) == 1 for name, value in settings.items())
+
+
+def available() -> int | None:
+    """Bytes that can be had without swapping; None where the system does not say."""
+    with suppress(OSError, ValueError, StopIteration):  # beyond Linux
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1])
+    return None
 
 
 def give_back() -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torchvision.ops import StochasticDepth
 
 from .config import ViTConfig
 from .stem import ResNetStem
@@ -49,20 +48,20 @@ class MultiheadSelfAttention(nn.Module):
         self.out = nn.Linear(config.width, config.width)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, z: Tensor, record: bool = False) -> tuple[Tensor, Tensor | None]:
-        """The new tokens, and the attention (B, H, T, T) if it is to be recorded: its rows sum to 1."""
+    def forward(self, z: Tensor, recorded: list[Tensor] | None = None) -> Tensor:
+        """The new tokens. To `recorded` the attention is added (B, H, T, T): its rows sum to 1."""
         B, T, D = z.shape
         q, k, v = self.qkv(z).view(B, T, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)  # each B, H, T, D/H
 
-        if record:
+        if recorded is None:
+            z = F.scaled_dot_product_attention(q, k, v)
+        else:
             attention = (q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1)).softmax(dim=-1)  # B, H, T, T
             z = attention @ v
-        else:
-            attention = None
-            z = F.scaled_dot_product_attention(q, k, v)
+            recorded.append(attention)
 
         z = z.transpose(1, 2).reshape(B, T, D)
-        return self.dropout(self.out(z)), attention
+        return self.dropout(self.out(z))
 
 
 class MLPBlock(nn.Module):
@@ -107,6 +106,20 @@ class LayerScale(nn.Module):
         return z * self.scale
 
 
+class StochasticDepth(nn.Module):
+    """Leaves a residual branch out at random while training, photo by photo (Huang et al., arXiv 1603.09382)."""
+
+    def __init__(self, p: float):
+        super().__init__()
+        self.p = p
+
+    def forward(self, z: Tensor) -> Tensor:
+        if not self.training or self.p == 0:
+            return z
+        kept = 1 - self.p
+        return z * z.new_empty(len(z), 1, 1).bernoulli_(kept).div_(kept or 1)
+
+
 class TransformerEncoderBlock(nn.Module):
     """One layer of the encoder: both residuals, the norm before each branch (Eq. 2 and 3)."""
 
@@ -120,13 +133,14 @@ class TransformerEncoderBlock(nn.Module):
         scale = config.layer_scale
         self.attention_scale = nn.Identity() if scale is None else LayerScale(config.width, scale)
         self.mlp_scale = nn.Identity() if scale is None else LayerScale(config.width, scale)
-        self.skip = StochasticDepth(config.stochastic_depth * layer / max(1, config.layers - 1), mode="row")
+        self.skip = StochasticDepth(config.stochastic_depth * layer / max(1, config.layers - 1))
 
-    def forward(self, z: Tensor, record: bool = False) -> tuple[Tensor, Tensor | None]:
-        msa, attention = self.attention(self.attention_norm(z), record)
+    def forward(self, z: Tensor, recorded: list[Tensor] | None = None) -> Tensor:
+        """Tokens in, tokens out, whoever hooks it; `recorded` as in `MultiheadSelfAttention`."""
+        msa = self.attention(self.attention_norm(z), recorded)
         z = z + self.skip(self.attention_scale(msa))  # Eq. 2
         z = z + self.skip(self.mlp_scale(self.mlp(self.mlp_norm(z))))  # Eq. 3
-        return z, attention
+        return z
 
 
 @dataclass(frozen=True)
@@ -163,7 +177,8 @@ class ViT(nn.Module):
         self.distillation_head = None
         if config.distillation_head:
             self.distillation_head = nn.Linear(D, config.classes) if config.classes else nn.Identity()
-        self.apply(_initialise)
+        if not self.position_embedding.is_meta:  # where weights are to be loaded: nothing to fill, and slow to try
+            self.apply(_initialise)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.classify(self.encode(images))
@@ -172,7 +187,7 @@ class ViT(nn.Module):
         """The last layer's tokens (B, T, D)."""
         z = self.embed(images)
         for block in self.blocks:
-            z, _ = block(z)
+            z = block(z)
         return z
 
     def record(self, images: Tensor, layers: Iterable[int] | None = None) -> Recording:
@@ -186,14 +201,13 @@ class ViT(nn.Module):
             raise ValueError(f"There is no layer {wrong[0]}: this model has the layers 0 to {L - 1}.")
         recorded = tuple(sorted({layer % L for layer in wanted}))
 
-        attentions, tokens = [], []
+        attention: list[Tensor] = []
+        tokens = []
         z = self.embed(images)
         for layer, block in enumerate(self.blocks):
-            z, attention = block(z, record=layer in recorded)
+            z = block(z, attention if layer in recorded else None)
             tokens.append(z)
-            if attention is not None:
-                attentions.append(attention)
-        return Recording(self.classify(z), recorded, tuple(attentions), tuple(tokens))
+        return Recording(self.classify(z), recorded, tuple(attention), tuple(tokens))
 
     def embed(self, images: Tensor) -> Tensor:
         """Eq. 1: z_0, the patches with the class token before them, each with its position added."""

@@ -111,6 +111,18 @@ def add_register_neurons(model: ViT, neurons: tuple[tuple[int, int], ...], regis
     return given.train(model.training)
 
 
+def without_registers(model: ViT) -> ViT:
+    """The same model with its registers taken out of the sequence: what it did before, where they were added to it.
+
+    It shares the weights' memory.
+    """
+    with torch.device("meta"):
+        given = ViT(replace(model.config, registers=0, register_neurons=()))
+    state = {name: value for name, value in model.state_dict().items() if name != "register_tokens"}
+    given.load_state_dict(state, assign=True)
+    return given.train(model.training)
+
+
 def _by_pull(model: ViT, images: Tensor, tokens: tuple[Tensor, ...], sinks: Tensor) -> tuple[tuple[int, int], ...]:
     """MLP neurons (layer, neuron), those first that write most to sinks and not to other patches.
 
@@ -122,7 +134,7 @@ def _by_pull(model: ViT, images: Tensor, tokens: tuple[Tensor, ...], sinks: Tens
     pulls: list[tuple[float, tuple[int, int]]] = []
     for layer, z in enumerate([model.embed(images), *tokens[:onset]]):
         block = cast(TransformerEncoderBlock, model.blocks[layer])
-        z = z + block.attention_scale(block.attention(block.attention_norm(z))[0])  # Eq. 2
+        z = z + block.attention_scale(block.attention(block.attention_norm(z)))  # Eq. 2
         activation = F.gelu(block.mlp.fc1(block.mlp_norm(z)))[:, prefix_tokens:]  # B, N, MLP width
         written = block.mlp_scale(block.mlp.fc2.weight.T).norm(dim=1)  # MLP width
         pull = (activation[sinks].mean(dim=0) - activation[~sinks].mean(dim=0)) * written

@@ -45,7 +45,7 @@ def test_areas_and_lines(visitor):
         for kind, curve in zip(("deletion", "insertion"), both):
             points = visitor.part(f"chart-{kind}").locator(f'[data-method="{method.name}"]').get_attribute("points")
             drawn = [float(point.split(",")[1]) for point in points.split()]
-            assert drawn == pytest.approx([148 - 142 * share for share in curve.probabilities.tolist()], abs=0.05)
+            assert drawn == pytest.approx([108 - 102 * share for share in curve.probabilities.tolist()], abs=0.05)
     areas = [curves_of(visitor, random_map(visitor.explanation.grid, seed))[0].area for seed in range(5)]
     said = visitor.part("area-rows").locator('[data-method="random"] td').first.text_content()
     assert said == f"{min(areas):.3f} to {max(areas):.3f}"
@@ -73,7 +73,26 @@ def test_along_a_curve(visitor):
             assert (abs(colour - 128).max() <= 1) == bool(gone[row, column]), (row, column)
 
 
-@pytest.mark.parametrize("width, scheme", [(1440, "light"), (390, "dark")])
+def test_a_curve_is_dragged_along_and_found_again(visitor):
+    chart = visitor.part("chart-deletion").bounding_box()
+    at = lambda point: chart["x"] + chart["width"] * (34 + 260 * point / 14) / 300  # noqa: E731
+    curve = curves_of(visitor, METHODS["rollout"].last(visitor.explanation))[0]
+    down = (108 - 102 * curve.probabilities[3].item()) / 130
+    visitor.page.mouse.move(at(3), chart["y"] + chart["height"] * down)
+    visitor.page.mouse.down()
+    expect(visitor.page).to_have_url(re.compile(r"at=deletion%3A\w+%3A3"))
+    for point in range(4, 10):  # the curve that was taken stays in the hand
+        visitor.page.mouse.move(at(point), chart["y"] + 5)
+    visitor.page.mouse.up()
+    expect(visitor.page).to_have_url(re.compile(r"at=deletion%3A\w+%3A9"))
+    said = visitor.text("point-text")
+    visitor.page.reload()
+    visitor.sees(PHOTO)
+    expect(visitor.part("point-text")).to_have_text(said, timeout=120_000)
+    expect(visitor.page.locator(f'[data-part="curves"][data-count="{EVERY}"]')).to_be_visible(timeout=120_000)
+
+
+@pytest.mark.parametrize("width, scheme", [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")])
 def test_axe_finds_no_violation(visitor, width, scheme):
     visitor.page.set_viewport_size({"width": width, "height": 900})
     visitor.page.emulate_media(color_scheme=scheme)

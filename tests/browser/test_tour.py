@@ -1,8 +1,10 @@
 """How it works: every page of the tour, and its numbers against those of `vit`."""
 
 import re
+from dataclasses import replace
 from urllib.parse import parse_qs, urlparse
 
+import numpy as np
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
@@ -12,6 +14,7 @@ from serving import ROOT
 
 from vit.explain.trace import embedded, trace
 from vit.photos.examples import example_photos
+from vit.registers import without_registers
 
 PHOTO = example_photos()[0]
 PATCH, LAYER, HEAD = 87, 5, 1
@@ -35,11 +38,15 @@ def followed(visitor, image):
     return trace(visitor.classifier.model, image, LAYER, HEAD, visitor.explanation.token(PATCH))
 
 
-def turn_to(visitor, name):
+def turn_to(visitor, name, layer=None):
     visitor.part("tour-dots").locator("button").nth(PAGES.index(name)).click()
     expect(visitor.page).to_have_url(re.compile(f"at={name}"))
     expect(visitor.page.locator('[data-part="tour"][data-ready="true"]')).to_be_visible()
     visitor.settle()
+    if layer is not None:
+        visitor.slide("layer", layer)
+        expect(visitor.page.locator('[data-part="tour"][data-ready="true"]')).to_be_visible()
+        visitor.settle()
 
 
 def rows(visitor, part):
@@ -53,7 +60,8 @@ def rows(visitor, part):
 
 def number(text):
     text = text.replace("−", "-").replace("> ", "").replace("< ", "")
-    found = re.search(r"-?[\d.]+(e[+-]?\d+)?", text)
+    raised = text.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")).replace(" · 10", "e")
+    found = re.search(r"-?[\d.]+(e[+-]?\d+)?", raised if "10" in text and "·" in text else text)
     return None if found is None else float(found[0]) / (100 if "%" in text else 1)
 
 
@@ -96,6 +104,12 @@ def test_every_page_by_the_next_button_and_back(visitor):
     visitor.part("tour-title").focus()
     visitor.page.keyboard.press("ArrowLeft")
     expect(visitor.page).to_have_url(re.compile(f"at={PAGES[-2]}"))
+    visitor.page.evaluate("document.activeElement.blur()")
+    visitor.page.keyboard.press("ArrowRight")  # with the focus nowhere
+    expect(visitor.page).to_have_url(re.compile(f"at={PAGES[-1]}"))
+    visitor.page.reload()
+    visitor.sees(PHOTO)
+    expect(visitor.part("tour-place")).to_have_text(f"How it works · {len(PAGES)} of {len(PAGES)}")
     assert parse_qs(urlparse(visitor.page.url).query)["patch"] == [str(PATCH)]
 
 
@@ -113,7 +127,10 @@ def test_the_patch_becomes_numbers_and_gets_its_place(visitor, image):
 
 
 def test_query_key_and_value(visitor, followed):
-    turn_to(visitor, "qkv")
+    turn_to(visitor, "patches")
+    turn_to(visitor, "qkv")  # which begins where the embedding ends
+    expect(visitor.part("title")).to_contain_text(f"layer 1, head {HEAD + 1}")
+    turn_to(visitor, "qkv", LAYER)
     token = visitor.explanation.token(PATCH)
     for name, expected in (
         ("before", followed.before),
@@ -129,41 +146,49 @@ def test_query_key_and_value(visitor, followed):
 def listed(visitor, followed):
     token = visitor.explanation.token(PATCH)
     order = followed.attention.argsort(descending=True, stable=True).tolist()
-    return [*[other for other in order if other != token][:4], token]
+    return [*[other for other in order if other != token and other >= visitor.explanation.token(0)][:4], token]
 
 
 def test_the_scores_add_up(visitor, followed):
-    turn_to(visitor, "scores")
+    turn_to(visitor, "scores", LAYER)
     found = list(rows(visitor, "scores").values())
     for cells, token in zip(found, listed(visitor, followed)):
         expected = followed.products, followed.scores, followed.scores.exp(), followed.attention
         assert all(near(cell, values[token]) for cell, values in zip(cells[:3], expected))
-        assert cells[3] == pytest.approx(followed.attention[token].item(), rel=0.06, abs=6e-5)
+        assert near(cells[3], followed.attention[token])
         assert near(cells[1], cells[0] / followed.query.numel() ** 0.5)  # by hand, from what is written
     terms = [cells[2] for cells in found]
     assert terms[-1] == pytest.approx(sum(terms[:-1]), rel=2e-3)
     assert near(terms[-1], followed.scores.exp().sum())
-    for cells in found[:5]:
-        assert cells[3] == pytest.approx(cells[2] / terms[-1], rel=0.06, abs=6e-5)
+    for cells in found:
+        assert cells[3] == pytest.approx(cells[2] / terms[-1], rel=0.01)
+    assert sum(cells[3] for cells in found[:-1]) == pytest.approx(1, abs=0.005)
+    *products, total = [
+        number(term) for term in re.split(" [+=] ", visitor.text("said-product").replace("− ", "+ -"))[1:]
+    ]
+    assert sum(products) == pytest.approx(total, abs=0.003) and near(total, found[0][0])  # three places each
 
 
 def test_the_weighted_sum(visitor, followed):
-    turn_to(visitor, "sum")
-    *each, others, total = rows(visitor, "sum").values()
+    turn_to(visitor, "sum", LAYER)
+    *each, total = rows(visitor, "sum").values()
+    each, together = each[:5], each[5:]
     for cells, token in zip(each, listed(visitor, followed)):
         assert all(near(cell, value) for cell, value in zip(cells[1:], followed.values[token]))
     assert all(near(cell, value) for cell, value in zip(total[1:], followed.weighted))
     for place in (1, 2, 3):  # by hand
         terms = sum(cells[0] * cells[place] for cells in each)
-        assert terms + others[place] == pytest.approx(total[place], abs=0.02 * (1 + abs(total[place])))
+        terms += sum(cells[place] for cells in together)
+        assert terms == pytest.approx(total[place], abs=0.005 * (1 + abs(total[place])))
     assert same_vector(visitor, "weighted", followed.weighted)
 
 
 def test_residual_and_mlp(visitor, followed):
-    turn_to(visitor, "residual")
+    turn_to(visitor, "residual", LAYER)
     for part in ("before", "msa", "between"):
         assert near(number(visitor.text(f"length-{part}")), getattr(followed, part).norm())
     assert near(number(visitor.text("said-turned")), followed.turned)
+    assert brightest(visitor) == int(followed.steps[visitor.explanation.token(0) :].argmax())
     turn_to(visitor, "mlp")
     for part in ("between", "mlp", "after"):
         assert near(number(visitor.text(f"length-{part}")), getattr(followed, part).norm())
@@ -172,6 +197,15 @@ def test_residual_and_mlp(visitor, followed):
     assert list(found) == [f"neuron {neuron + 1}" for neuron in strongest]
     for neuron, cells in zip(strongest, found.values()):
         assert near(cells[0], followed.neurons[neuron]) and near(cells[1], followed.written[neuron])
+    assert brightest(visitor) == int(followed.activations[visitor.explanation.token(0) :, strongest[0]].argmax())
+
+
+def brightest(visitor):
+    """The patch of the stage whose middle is lightest."""
+    pixels = visitor.canvas("tour-stage").sum(axis=2)
+    side = pixels.shape[0] / 14
+    middles = ((np.arange(14) + 0.5) * side).astype(int)
+    return int(pixels[middles][:, middles].argmax())
 
 
 def test_layers_answer_and_distance(visitor):
@@ -179,6 +213,7 @@ def test_layers_answer_and_distance(visitor):
     turn_to(visitor, "layers")
     words = visitor.part("numbers-decided").locator("tbody td:nth-child(2)").all_text_contents()
     assert words == [layer[0][0].replace("_", " ") for layer in e.decided(1)]
+    expect(visitor.part("tour-caption")).to_have_text(f"Lit = what the class token looks at, layer {e.tokens.shape[0]}")
     turn_to(visitor, "answer")
     with torch.inference_mode():
         logits = visitor.classifier.model(visitor.classifier.preprocessing(visitor.photo)[None])[0].double()
@@ -186,23 +221,30 @@ def test_layers_answer_and_distance(visitor):
     for (label, probability), (name, cells) in zip(visitor.classifier.predict(visitor.photo), found.items()):
         assert name == label.replace("_", " ")
         assert near(cells[0], logits[e.labels.index(label)]) and near(cells[1], logits[e.labels.index(label)].exp())
-        assert cells[2] == pytest.approx(probability, rel=0.06, abs=6e-4)
+        assert near(cells[2], probability)
     assert near(found["sum"][1], logits.exp().sum())
+    *terms, total = [cells[-1] for cells in rows(visitor, "logit").values()]
+    assert total == next(iter(found.values()))[0] and sum(terms) == pytest.approx(total, abs=0.1)
     turn_to(visitor, "distance")
     visitor.page.locator(".tour details summary").click()
     for cells, expected in zip(rows(visitor, "distance").values(), e.attention_distance()):
         assert all(near(cell, value) for cell, value in zip(cells, expected))
 
 
-def test_the_lengths_of_patches(visitor):
-    turn_to(visitor, "sinks")
-    norms = visitor.explanation.outliers()[0][LAYER]
-    middle, longest = (cells[0] for cells in rows(visitor, "norms").values())
-    assert near(middle, norms.median()) and near(longest, norms.max())
+def test_the_lengths_of_patches_with_registers_and_without(visitor):
+    turn_to(visitor, "qkv")
+    turn_to(visitor, "sinks")  # which begins with the last layer
+    e, c = visitor.explanation, visitor.classifier
+    before = replace(c, model=without_registers(c.model)).explain(visitor.photo)
+    middle, longest, register = rows(visitor, "norms").values()
+    for place, norms in enumerate(each.outliers()[0][-1] for each in (e, before)):
+        assert near(middle[place], norms.median()) and near(longest[place], norms.max())
+    registers = [place for place, name in enumerate(e.prefix) if name.startswith("register")]
+    assert near(register[0], e.tokens[-1, registers].norm(dim=-1).mean()) and register[1] is None
 
 
 def test_another_patch_is_followed_by_a_click(visitor, image):
-    turn_to(visitor, "qkv")
+    turn_to(visitor, "qkv", LAYER)
     visitor.click(PATCH + 20)
     other = trace(visitor.classifier.model, image, LAYER, HEAD, visitor.explanation.token(PATCH + 20))
     expect(visitor.part("vector-query").locator("span")).to_contain_text(f"{float(f'{other.query[0]:.3g}'):g}"[-4:])
@@ -211,7 +253,7 @@ def test_another_patch_is_followed_by_a_click(visitor, image):
     expect(visitor.page).to_have_url(re.compile(rf"patch={PATCH}\b"))
 
 
-@pytest.mark.parametrize("width, scheme", [(1440, "light"), (390, "dark")])
+@pytest.mark.parametrize("width, scheme", [(1440, "dark"), (390, "light")])
 def test_axe_finds_no_violation_on_any_page(visitor, browser, width, scheme):
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     other = Visitor(context.new_page(), visitor.page.url, visitor.classifier)
@@ -222,3 +264,23 @@ def test_axe_finds_no_violation_on_any_page(visitor, browser, width, scheme):
         found = Axe().run(other.page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]})
         assert not found.response["violations"], (name, found.generate_report())
     context.close()
+
+
+def test_a_mode_is_loaded_when_it_is_opened_and_back_leaves_it(visitor, browser):
+    page, asked = browser.new_page(viewport={"width": 1440, "height": 900}), []
+    page.on("request", lambda request: asked.extend(re.findall(r"/modes/([\w-]+)\.js", request.url)))
+    other = Visitor(page, visitor.address.split("?")[0] + f"?example={PHOTO.stem}", visitor.classifier)
+    other.sees(PHOTO)
+    assert not asked
+    for title, mode, own in (("How it works", "tour", "tour"), ("What if", "what-if", "what-if")):
+        page.get_by_role("tab", name=title).click()
+        expect(page).to_have_url(re.compile(f"mode={mode}"))
+        expect(other.part(own)).to_be_visible()
+    assert {"tour", "tour-pages", "what-if", "what-if-stage"} <= set(asked) and "curves" not in asked
+    page.go_back()
+    expect(other.part("tour")).to_be_visible()
+    page.go_back()
+    expect(other.part("predictions")).to_be_visible()
+    page.go_forward()
+    expect(other.part("tour")).to_be_visible()
+    page.close()

@@ -160,6 +160,11 @@ def test_a_challenge_and_its_greedy_answer(visitor, goal):
     expect(visitor.part("count")).to_contain_text("1 patch")
 
 
+def test_a_tall_card_leaves_the_stage_as_it_is(visitor):
+    below, above = visitor.part("stage").bounding_box(), visitor.part("paint").bounding_box()
+    assert below == pytest.approx(above, abs=1.5)
+
+
 @pytest.mark.parametrize("width, scheme", [(1440, "light"), (390, "dark")])
 def test_axe_finds_no_violation(opened, browser, width, scheme):
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)

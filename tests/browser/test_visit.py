@@ -397,6 +397,7 @@ def test_a_phone_by_touch(visit):
     expect(visitor.part("layer")).to_have_value("4")
     visitor.slide("layer", 11)
     visitor.part("classes").locator("button.class").first.tap()
+    expect(visitor.part("stage")).to_be_in_viewport(ratio=0.6)  # what it does is seen
     visitor.page.locator("button.less").nth(2).tap()
     labels = [label for label, _ in visitor.classifier.predict(EXAMPLES["sushi"])]
     expected = drawing.heat(visitor.explanation.difference(labels[0], labels[2]), signed=True)
@@ -427,6 +428,9 @@ def test_axe_finds_no_violation(visit, scheme, width, tmp_path):
         visitor.part(opened).click()
         _no_violation(visitor)
         visitor.page.keyboard.press("Escape")
+    visitor.part("pipeline").locator('[data-term="position embedding"]').click()  # the longest equation
+    _no_violation(visitor)
+    visitor.page.keyboard.press("Escape")
     Image.effect_noise((40, 30), 90).convert("RGB").save(tmp_path / "noise.png")  # unfamiliar, and small
     visitor.drop(tmp_path / "noise.png")
     expect(visitor.part("remarks")).to_be_visible()
@@ -533,7 +537,7 @@ def test_a_model_comes_from_the_hub_with_a_progress_bar(visit, tmp_path, monkeyp
         visitor = visit()
         visitor.drop(EXAMPLES["golden_retriever"])
         choose_model(visitor, "DINO S/16")
-        expect(visitor.part("loading-text")).to_have_text(re.compile(r"facebook/dino-vits16: 0 of \d+ MB"))
+        expect(visitor.part("loading-text")).to_have_text(re.compile(r"DINO S/16: 0 of \d+ MB"))
         assert 0.2 < visitor.part("loading-share").evaluate("bar => bar.value") < 0.8
         other = visit(path="?example=sushi")  # somebody else's link does not wait for it
         other.sees(EXAMPLES["sushi"])
@@ -550,7 +554,7 @@ def test_a_load_is_cancelled(visit, tmp_path, monkeypatch):
         visitor.drop(EXAMPLES["sushi"])
         before = visitor.text("model-name")
         choose_model(visitor, "DINOv2 S/14")
-        expect(visitor.part("loading-text")).to_have_text(re.compile(r"facebook/dinov2-small: 0 of \d+ MB"))
+        expect(visitor.part("loading-text")).to_have_text(re.compile(r"DINOv2 S/14: 0 of \d+ MB"))
         visitor.part("loading").get_by_text("Cancel").click()
         expect(visitor.part("loading")).to_be_hidden()
         hold.set()  # it arrives, and is not shown
@@ -588,7 +592,7 @@ def test_the_view_is_saved_as_a_picture(visit):
     visitor.plain()
     visitor.slide("layer", 6)
     content, name = _save(visitor, "save-view")
-    assert name == "pizza-class_attention-layer-6.png"
+    assert name == "pizza-class_attention-layer-7.png"
     size = visitor.canvas().shape[0]  # the stage is larger than the photo
     saved = picture(content)[:size, :size]
     down, across = visitor.middles(size, size)
@@ -727,6 +731,19 @@ def test_a_photo_that_is_chosen_is_seen_at_once_and_what_is_old_is_dimmed(visit)
     expect(visitor.part("coming")).to_be_visible(timeout=1000)
     expect(visitor.page.locator(".explorer")).to_have_attribute("aria-busy", "true")
     assert float(visitor.page.locator(".side").evaluate("e => getComputedStyle(e).opacity")) < 0.5
+
+
+def test_a_map_that_does_not_arrive_is_fetched_again_and_then_gets_a_sentence(visit):
+    visitor = visit()
+    visitor.sees(example_photos()[0])
+    visitor.page.route("**/explanation.safetensors", lambda route: route.abort(), times=1)
+    visitor.page.locator('.examples [data-name="sushi"]').click()
+    visitor.sees(EXAMPLES["sushi"])
+    visitor.page.route("**/explanation.safetensors", lambda route: route.abort())
+    visitor.page.locator('.examples [data-name="pizza"]').click()
+    expect(visitor.part("working")).to_contain_text("The map could not be fetched")
+    expect(visitor.page.locator(".explorer")).to_have_attribute("aria-busy", "false")
+    assert visitor.text("answer").startswith("sushi, ")  # what is shown is what was there
 
 
 def test_the_page_opens_with_a_photo_explained_and_runs_no_model(visit, monkeypatch, address, classifier):

@@ -48,21 +48,37 @@ test("a tile's area is to its place as its value to the highest", () => {
   assert.deepEqual([tileSide(1, 4), tileSide(4, 4), tileSide(-1, 4), tileSide(0, 0)], [0.5, 1, 0, 0]);
 });
 
-test("layers that agree are one chapter, and the story is told from the longest", () => {
-  const decided = ["tartare", "sashimi", "sashimi", "fries", "bolognese"].map((label) => [[label, 0.5]]);
+test("layers that agree are one chapter", () => {
+  const decided = [
+    ["sashimi", 0.1],
+    ["sashimi", 0.3],
+    ["bolognese", 0.9],
+  ].map((best) => [best]);
   assert.deepEqual(chapters(decided), [
-    { label: "tartare", from: 0, to: 0 },
-    { label: "sashimi", from: 1, to: 2 },
-    { label: "fries", from: 3, to: 3 },
-    { label: "bolognese", from: 4, to: 4 },
+    { label: "sashimi", from: 0, to: 1, shares: [0.1, 0.3] },
+    { label: "bolognese", from: 2, to: 2, shares: [0.9] },
   ]);
+});
+
+test("the story tells of clear ideas alone", () => {
+  const story = (...best) => storyText({ decided: best.map((one) => [one]), layers: best.length });
+  const [pole, hook, huevos, pasta, sure] = [
+    ["pole", 0.05],
+    ["hook", 0.07],
+    ["huevos_rancheros", 0.46],
+    ["pasta", 0.4],
+    ["pasta", 0.9],
+  ];
   assert.equal(
-    storyText({ decided, layers: 5 }),
-    "It thought of sashimi until layer 3; only the last layer settled it.",
+    story(pole, hook, huevos, sure),
+    "Unclear until layer 2, then huevos rancheros; settled in the last layer.",
   );
-  assert.equal(storyText({ decided: decided.slice(0, 3), layers: 3 }), "It thought of tartare; settled in layer 2.");
-  assert.equal(storyText({ decided: decided.slice(1, 3), layers: 2 }), "It was sure from the first layer on.");
-  assert.equal(storyText({ decided: [], layers: 2 }), "");
+  assert.equal(story(pole, hook, pasta, sure), "Unclear until layer 2; settled in layer 3.");
+  assert.equal(story(pole, ["pasta", 0.1], pasta, sure), "Unclear until layer 2; settled in layer 3.");
+  assert.equal(story(huevos, pasta, sure), "First huevos rancheros; settled in layer 2.");
+  assert.equal(story(pasta, sure), "Clear from the first layer on.");
+  assert.equal(story(pole, hook), "Unclear in every layer.");
+  assert.equal(story(), "");
 });
 
 test("percentages have the digits that a person needs", () => {

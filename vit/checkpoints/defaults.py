@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from functools import cache
 
-import torchvision
-
 from ..config import ViTConfig
 from ..photos.preprocessing import Preprocessing
 
@@ -31,4 +29,6 @@ def all_labels(labels: dict[int, str], classes: int) -> list[str]:
 
 @cache
 def imagenet_labels() -> tuple[str, ...]:
+    import torchvision  # slow to import, and most checkpoints bring their labels
+
     return tuple(torchvision.models.ViT_B_16_Weights.DEFAULT.meta["categories"])

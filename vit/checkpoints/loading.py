@@ -12,6 +12,7 @@ from ..classifier import Classifier
 from ..familiarity import TrainingFeatures
 from ..hub.download import fetch
 from ..model import ViT
+from ..precision import check
 from .errors import CheckpointError, NotAPlainViT
 from .families import FAMILIES
 from .families.vit_explorer import TRAINING_FEATURES
@@ -28,6 +29,7 @@ def load(
     token: str | None = None,
     progress: type[tqdm] | None = None,
     patience: float | None = None,
+    precision: str = "float32",
 ) -> Classifier:
     """The classifier that comes with the package, in a folder, in a file of weights, or on the Hugging Face Hub.
 
@@ -35,14 +37,16 @@ def load(
     `revision` (branch, tag or commit) and `token` are for the Hub, which also knows you by `hf auth login`.
     `progress` is the class of the bar that shows a download, tqdm by default. Where the Hub says nothing at all within
     `patience` seconds, what its cache has is taken; by default its client waits as long as it does.
+    `precision` is that of `predict`, of "float32", "bfloat16", "int8" and "auto", the fastest here that says the same.
     """
+    check(precision)
     weights = find(source) or fetch(str(source), WEIGHTS, revision, token, progress, patience)
     try:
         model, described, features = _read(weights)
     except (CheckpointError, NotAPlainViT) as error:
         text = str(error)
         raise CheckpointError(text if text.startswith(Path(source).name) else f"{source}: {text}") from error.__cause__
-    return Classifier(model.eval(), described.labels, described.preprocessing, str(source), features)
+    return Classifier(model.eval(), described.labels, described.preprocessing, str(source), features, precision)
 
 
 def _read(weights: Path) -> tuple[ViT, Description, TrainingFeatures | None]:

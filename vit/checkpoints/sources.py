@@ -11,8 +11,8 @@ from .errors import CheckpointError
 # Names of the file that holds the weights, the first that exists counts.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 PICKLES = (".bin", ".pt", ".pth")
-# The checkpoints that come with the package, and need no network.
-EMBEDDED = {folder.name: folder for folder in sorted((Path(__file__).parents[1] / "pretrained").iterdir())}
+# The checkpoints that come with the package, and need no network; a Space that shows one other model has none.
+EMBEDDED = {folder.name: folder for folder in sorted((Path(__file__).parents[1] / "pretrained").glob("*"))}
 DEFAULT = "everyday"
 
 

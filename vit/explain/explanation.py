@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -24,6 +24,9 @@ NEEDS = {
 }
 
 
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+
+
 @dataclass(frozen=True)
 class Gradients:
     """One backward pass: how the logit of a class changes with what was recorded."""
@@ -32,7 +35,7 @@ class Gradients:
     tokens: Tensor  # L, T, D
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """One photo's forward pass. T tokens: `prefix` names those before the patches, then R × C patches row by row.
 
@@ -47,11 +50,16 @@ class Explanation:
     grid: tuple[int, int]  # R, C
     prefix: tuple[str, ...]  # such as ("class", "register 1")
     reads: Tensor  # T: how the head's look at the last layer's tokens is shared among them, 1 for the class token alone
-    box: tuple[float, float, float, float]  # the part of the photo that the model saw: left, top, right, bottom
+    box: Box  # the part of the photo that the model saw
     labels: list[str]
     patch_size: int
     familiarity: float | None  # how like the training photos it is: see `Classifier.familiarity`
-    backward: Callable[[int], Gradients] = field(repr=False)  # of a class, by its index; run when a method needs it
+    backward: Callable[[int], Gradients]  # of a class, by its index; run when a method needs it
+
+    def __repr__(self) -> str:
+        L, H = self.attention.shape[:2]
+        best = f"{self.labels[self.class_index(None)]!r} {self.probabilities.max():.0%}, " if self.labels else ""
+        return f"Explanation({best}{self.grid[0]} × {self.grid[1]} patches, {L} layers, {H} heads)"
 
     @property
     def unfamiliar(self) -> bool:

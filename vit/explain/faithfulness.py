@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..kernels import fast_linear
 from ..model import ViT
 
 Turn = Callable[[], AbstractContextManager[None]]  # what a pass through the model waits for
@@ -113,7 +114,8 @@ def masked(image: Tensor, order: Tensor, counts: Tensor, patch_size: int) -> Ten
 
 @torch.inference_mode()
 def _probabilities(model: ViT, images: Tensor) -> Tensor:
-    return model(images).float().softmax(dim=-1).cpu()
+    with fast_linear():
+        return model(images).float().softmax(dim=-1).cpu()
 
 
 def _check(model: ViT, image: Tensor, map: Tensor, index: int, steps: int, batch: int) -> None:

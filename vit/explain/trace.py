@@ -43,9 +43,11 @@ class Trace:
     weighted: Tensor  # Dh: the values' sum, each times its attention
     heads: Tensor  # H, T: the attention of the token in every head
     msa: Tensor  # D: what all heads write together
+    steps: Tensor  # T: how long that is for every token, over the token's own length
     between: Tensor  # D: after the first residual
     mlp_normed: Tensor  # D
     neurons: Tensor  # M: after the GELU
+    activations: Tensor  # T, M: the same of every token
     written: Tensor  # M: how long what each neuron writes is, its activation times the norm of its weights
     mlp: Tensor  # D: what the MLP writes
     after: Tensor  # D: after the second residual
@@ -94,7 +96,7 @@ def trace(model: ViT, image: Tensor, layer: int, head: int, token: int) -> Trace
         if not 0 <= value < count:
             raise ValueError(f"There is no {name} {value}: there are {count}, counted from 0.")
     for block in model.blocks[:layer]:
-        z, _ = block(z)
+        z = block(z)
     z = z[0]  # T, D
     block = cast(TransformerEncoderBlock, model.blocks[layer])
 
@@ -108,8 +110,9 @@ def trace(model: ViT, image: Tensor, layer: int, head: int, token: int) -> Trace
     msa = block.attention_scale(block.attention.out(weighted.flatten()))
 
     # Registers take from all tokens, so that the MLP is asked for all of them.
-    all_between = z + block.attention_scale(block.attention(normed[None])[0][0])
-    neurons = block.mlp.to_registers(F.gelu(block.mlp.fc1(block.mlp_norm(all_between)))[None])[0, token]
+    all_msa = block.attention_scale(block.attention(normed[None])[0])
+    activations = block.mlp.to_registers(F.gelu(block.mlp.fc1(block.mlp_norm(z + all_msa)))[None])[0]
+    neurons = activations[token]
     mlp = block.mlp_scale(block.mlp.fc2(neurons))
     between = z[token] + msa
     return Trace(
@@ -124,9 +127,11 @@ def trace(model: ViT, image: Tensor, layer: int, head: int, token: int) -> Trace
         weighted=weighted[head],
         heads=heads,
         msa=msa,
+        steps=all_msa.norm(dim=1) / z.norm(dim=1),
         between=between,
         mlp_normed=block.mlp_norm(between),
         neurons=neurons,
+        activations=activations,
         written=neurons.abs() * block.mlp_scale(block.mlp.fc2.weight.T).norm(dim=1),
         mlp=mlp,
         after=between + mlp,

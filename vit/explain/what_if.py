@@ -14,8 +14,8 @@ from typing import Literal, cast
 import torch
 from torch import Tensor
 from torch.func import functional_call
-from torchvision.transforms.v2 import functional as transforms
 
+from ..kernels import fast_linear
 from ..model import Recording, TransformerEncoderBlock, ViT
 from .faithfulness import Turn, removal_order
 
@@ -45,6 +45,8 @@ def changed_image(image: Tensor, changes: Changes, patch_size: int) -> Tensor:
     patches = _cut(image, patch_size)  # N, channels, P, P
     _check(changes, len(patches))
     if changes.blurred:
+        from torchvision.transforms.v2 import functional as transforms  # slow to import, and seldom needed
+
         kernel = 2 * patch_size + 1
         blurred = transforms.gaussian_blur(image, [kernel, kernel], [BLUR * patch_size] * 2)
         patches[list(changes.blurred)] = _cut(blurred, patch_size)[list(changes.blurred)]
@@ -85,12 +87,12 @@ def run(model: ViT, image: Tensor, changes: Changes) -> Recording:
 
     off = {layer: [head for at, head in changes.heads_off if at == layer] for layer, _ in changes.heads_off}
     _check_layers(model, changes)
-    attention, tokens, layers = [], [], []
+    attention: list[Tensor] = []
+    tokens, layers = [], []
     for layer, block in enumerate(model.blocks):
         if layer not in changes.layers_off:
             block = cast(TransformerEncoderBlock, block)
-            z, looks = functional_call(block, _without(block, off.get(layer, [])), (z, True))
-            attention.append(looks)
+            z = functional_call(block, _without(block, off.get(layer, [])), (z, attention))
             layers.append(layer)
         tokens.append(z)
     return Recording(model.classify(z), tuple(layers), tuple(attention), tuple(tokens))
@@ -136,7 +138,7 @@ def fewest(
             first = set(ranked[:count].tolist())
             grey = tuple(patch for patch in range(len(patches)) if (patch in first) != keep)
             images.append(changed_image(image, Changes(grey=grey), model.config.patch_size))
-        with turn():
+        with turn(), fast_linear():
             right = model(torch.stack(images)).argmax(dim=-1) == index
         reached = (right if keep else ~right).nonzero()
         if len(reached):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from .data import UNLABELLED, Photos
+from .data import UNLABELLED, Photos, name_of
 from .evaluation import Evaluation
 from .features import digest_of
 
@@ -59,12 +59,6 @@ def account(
         note, digest = (notes or {}).get(index, ""), digest_of(file).hex()[:16]
         accounts.append(Account(name_of(file, root), part, label, note=note, sha256=digest, **answered))  # type: ignore[arg-type]
     return accounts
-
-
-def name_of(file: Path, root: str | Path) -> str:
-    """A file's name as it is found in the data; with its last two folders where it lies elsewhere."""
-    folder = Path(root).expanduser()
-    return file.relative_to(folder).as_posix() if file.is_relative_to(folder) else "/".join(file.parts[-3:])
 
 
 def write(accounts: Iterable[Account], folder: Path) -> None:

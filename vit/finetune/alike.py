@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..photos.preprocessing import Preprocessing
-from .data import Photos
+from .data import Photos, name_of
 
 SIDE = 8  # pixels of a fingerprint, which is the photo as the model sees it, made tiny
 ALIKE = 0.2  # largest difference as a share of the contrast; halved and recompressed 0.13, different photos from 0.7 up
@@ -51,8 +52,13 @@ def groups(prints: Tensor) -> Tensor:
     return first
 
 
-def left_out(train: Photos, train_prints: Tensor, test: Photos | None, test_prints: Tensor | None) -> list[LeftOut]:
-    """The photos to learn from that do not count, by the rule. Test photos stay as they are."""
+def left_out(
+    train: Photos, train_prints: Tensor, test: Photos | None, test_prints: Tensor | None, root: str | Path = ""
+) -> list[LeftOut]:
+    """The photos to learn from that do not count, by the rule. Test photos stay as they are.
+
+    Those that they are like are named from `root` on.
+    """
     tested = 0 if test is None or test_prints is None else len(test)
     prints = train_prints if test_prints is None else torch.cat([test_prints, train_prints])
     members: dict[int, list[int]] = defaultdict(list)
@@ -62,12 +68,17 @@ def left_out(train: Photos, train_prints: Tensor, test: Photos | None, test_prin
     for group in members.values():
         own = [index - tested for index in group if index >= tested]
         if own and test is not None and group[0] < tested:
-            found += [LeftOut(index, f"the same photo as the test photo {test.files[group[0]]}") for index in own]
+            found += [
+                LeftOut(index, f"the same photo as the test photo {name_of(test.files[group[0]], root)}")
+                for index in own
+            ]
         elif len({train.targets[index] for index in own}) > 1:
             for index in own:
                 other = next(each for each in own if train.targets[each] != train.targets[index])
                 label = train.labels[train.targets[other]]
-                found.append(LeftOut(index, f"the same photo as {train.files[other]}, which is in {label!r}"))
+                found.append(
+                    LeftOut(index, f"the same photo as {name_of(train.files[other], root)}, which is in {label!r}")
+                )
         else:
-            found += [LeftOut(index, f"the same photo as {train.files[own[0]]}") for index in own[1:]]
+            found += [LeftOut(index, f"the same photo as {name_of(train.files[own[0]], root)}") for index in own[1:]]
     return sorted(found, key=lambda each: each.index)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from .accounts import LEFT_OUT
 from .alike import RULE
+from .data import name_of
 from .evaluation import TOP, Evaluation
-from .recipe import NOT_FOR, choices
+from .recipe import NOT_FOR, WITH_TEACHER, choices
 from .result import Result
 
+PAIRS, NAMED = 10, 5  # of classes that are confused, and of photos of each
 HOW = {
     "head": "a new head on the frozen backbone of",
     "all": "all weights, from",
@@ -30,7 +32,7 @@ def card(result: Result, title: str) -> str:
     choices_made = [
         f"| {name.replace('_', ' ')} | {value} | {choices()[name].__metadata__[0]} |"
         for name, value in recipe.to_dict().items()
-        if name not in NOT_FOR[recipe.train]
+        if name not in NOT_FOR[recipe.train] and (result.teacher is not None or name not in WITH_TEACHER)
     ]
     counts, left = result.counts, [each for each in result.accounts if each.part == LEFT_OUT]
     lines = [
@@ -55,6 +57,7 @@ def card(result: Result, title: str) -> str:
         "",
         "![Confusion matrix](confusion.png)",
         "",
+        *_confusions(result),
         "## Data",
         "",
         f"{Path(run.data).resolve().name}: {counts['learnt']:,} photos to learn from, {counts['held_out']:,} held "
@@ -88,13 +91,28 @@ def card(result: Result, title: str) -> str:
         "",
         "| class | right | of |",
         "|---|---|---|",
-        *(
-            f"| {label.replace('|', '&#124;')} | {right} | {total} |"
-            for label, right, total in figures.per_class
-            if total
-        ),
+        *(f"| {_cell(label)} | {right} | {total} |" for label, right, total in figures.per_class if total),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _confusions(result: Result) -> list[str]:
+    """The pairs of classes that are confused most, with the photos to look at."""
+    labels, files = result.figures.labels, result.photos.files
+    rows = []
+    for pair in result.figures.confusions()[:PAIRS]:
+        names = [f"`{_cell(name_of(files[each.index], result.run.data))}`" for each in pair[:NAMED]]
+        more = [f"and {len(pair) - NAMED} more"] * (len(pair) > NAMED)
+        true, answer = _cell(labels[pair[0].target]), _cell(labels[pair[0].answer])
+        rows.append(f"| {true} | {answer} | {len(pair)} | {', '.join([*names, *more])} |")
+    head = ["Confused most, with the surest mistakes first (all are in `evaluation.json`):", ""]
+    table = ["| true class | answer | photos | |", "|---|---|---|---|"]
+    return [*head, *table, *rows, ""] if rows else []
+
+
+def _cell(text: str) -> str:
+    """A text that does not end its cell of a table."""
+    return " ".join(text.replace("|", r"\|").split())
 
 
 def _kept(result: Result) -> list[str]:

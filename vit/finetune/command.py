@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from ..extras import needs
 from ..hub import HubError
-from .recipe import NOT_FOR, Recipe, Train, choices
+from ..processes import end_together, on_cpus
+from .recipe import BASE, NOT_FOR, Recipe, Train, choices
 
-if TYPE_CHECKING:
-    from .training import OnRow, Row
-
-BASE = "timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k"
 DATA_HELP = "a folder of class folders, or of train and test folders that hold them; food101; or a Hub data set"
 
 
@@ -24,6 +20,7 @@ def add_to(
     commands: argparse._SubParsersAction[argparse.ArgumentParser],
     add_model: Callable[[argparse.ArgumentParser], None],
     add_registers: Callable[[argparse.ArgumentParser], None],
+    add_precision: Callable[[argparse.ArgumentParser], None],
 ) -> None:
     """Add both commands to the parser. What is slow to import waits until one runs."""
     command = commands.add_parser("finetune", help="train on your own photos", description=_finetune.__doc__)
@@ -56,12 +53,17 @@ def add_to(
         metavar="SHARE",
         help="photos put aside to test on, where DATA has no test folder (default: 0.2; a head is cross-validated)",
     )
+    command.add_argument(
+        "--size", type=positive, metavar="N", help="side of the images in pixels (default: the base's)"
+    )
     command.add_argument("--half", action="store_true", help="write float16: half the size")
     command.add_argument(
         "--accumulate", type=positive, default=1, metavar="N", help="passes for one batch, to save memory"
     )
     command.add_argument("--workers", type=int, metavar="N", help="processes that read photos")
-    command.add_argument("--tensorboard", action="store_true", help="write figures for TensorBoard, too")
+    command.add_argument(
+        "--log-to", choices=("tensorboard", "trackio", "wandb"), help="show the figures as they come there, too"
+    )
     command.add_argument("--push-to-hub", metavar="NAME", help="upload the model to the Hugging Face Hub")
     command.add_argument("--private", action="store_true", help="with --push-to-hub: others cannot see the upload")
     recipe = command.add_argument_group("recipe", "defaults for --train head, --train all and --from-scratch")
@@ -78,6 +80,7 @@ def add_to(
     command.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_model(command)
     add_registers(command)
+    add_precision(command)
     command.add_argument("--part", choices=("test", "train"), default="test", help="of the data (default: test)")
     command.add_argument(
         "--out", type=Path, metavar="FOLDER", help="for the confusion matrix and the most wrong photos"
@@ -114,6 +117,7 @@ def _finetune(options: argparse.Namespace) -> int:
     from ..hub.upload import check, upload
     from .run import finetune
     from .start import UNFINISHED, WORKERS, Run
+    from .trackers import tracking
 
     train: Train = "scratch" if options.from_scratch else options.train
     given = {name: getattr(options, name) for name in choices() if name != "train"}
@@ -124,6 +128,7 @@ def _finetune(options: argparse.Namespace) -> int:
         held_out=options.held_out,
         test=options.test,
         half=options.half,
+        size=options.size,
         accumulate=options.accumulate,
         workers=WORKERS if options.workers is None else options.workers,
         keep_classes=options.keep_classes,
@@ -134,14 +139,14 @@ def _finetune(options: argparse.Namespace) -> int:
         print(f"Loading {run.base} …", flush=True)  # the Hub may take its time
     if options.push_to_hub:
         check(options.push_to_hub)
-    watch = _tensorboard(options.out / "tensorboard") if options.tensorboard else None
     try:
-        result = finetune(run, options.out, options.resume, watch, options.push_to_hub)
+        with tracking(options.log_to, options.out) as watch:
+            result = finetune(run, options.out, options.resume, watch, options.push_to_hub)
     except KeyboardInterrupt:
         begun = (options.out / UNFINISHED / "settings.json").exists()
         print(f"vit: Stopped. Run the same command again{' with --resume' * begun} to go on.", file=sys.stderr)
         return 130
-    _end_together()
+    end_together()
     if not result.main_process:
         return 0
     if result.test is None:
@@ -180,7 +185,7 @@ def _evaluate(options: argparse.Namespace) -> int:
             raise ValueError(f"{options.data} has no training photos: leave --part out.")
         photos = data.train
         print(f"There is no test part: all {len(photos)} photos count.")
-    classifier = load(options.model, options.revision)
+    classifier = load(options.model, options.revision, precision=options.precision)
     if options.registers:
         classifier = classifier.with_registers(report=print)
     photos = known_to(photos, classifier.labels)
@@ -189,46 +194,12 @@ def _evaluate(options: argparse.Namespace) -> int:
             f"The model has learnt from {known} of these {len(photos)} photos: what is new to it, it may answer worse."
         )
     workers = WORKERS if options.workers is None else options.workers
-    accelerator = Accelerator()
-    evaluation, photos = evaluate(classifier, photos, accelerator, workers)
-    _end_together()
+    accelerator = Accelerator(cpu=on_cpus())
+    evaluation, photos, familiarity = evaluate(classifier, photos, accelerator, workers)
+    end_together()
     accelerator.print(evaluation.summary())
     if options.out and accelerator.is_main_process:
-        report.write(options.out, [], evaluation, photos)
-        write_accounts(account(photos, TEST, options.data, evaluation), options.out)
+        report.write(options.out, [], evaluation, photos, familiarity, options.data)
+        write_accounts(account(photos, TEST, options.data, evaluation, familiarity), options.out)
         print(f"Written to {options.out}: {', '.join(sorted(path.name for path in options.out.iterdir()))}")
     return 0
-
-
-def _end_together() -> None:
-    """The processes' work together is done: whoever ends first now takes no other down with it."""
-    from accelerate import PartialState
-
-    state = PartialState()
-    state.wait_for_everyone()
-    state.destroy_process_group()
-
-
-def _tensorboard(folder: Path) -> OnRow:
-    """Each epoch's figures, for TensorBoard."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise ValueError("TensorBoard is not installed: pip install tensorboard, or leave --tensorboard out.") from None
-
-    def write(row: Row) -> None:
-        writer = SummaryWriter(str(folder))
-        if "strength" in row:  # powers of ten, the strongest first
-            step = -round(math.log10(row["strength"]))
-            writer.add_scalar("loss/cross-validated", row["loss"], step)
-            writer.add_scalar("accuracy/cross-validated", row["correct"] / row["photos"], step)
-            writer.close()
-            return
-        for part, figures in (("train", row), ("held out", row.get("held_out"))):
-            if figures:
-                writer.add_scalar(f"loss/{part}", figures["loss"], row["epoch"])
-                writer.add_scalar(f"accuracy/{part}", figures["correct"] / figures["photos"], row["epoch"])
-        writer.add_scalar("learning rate", row["learning_rate"], row["epoch"])
-        writer.close()
-
-    return write

@@ -12,24 +12,10 @@ import torch
 from PIL import Image
 
 from ..photos.files import open_photo
+from ..photos.finding import photos_in
 
 TRAIN = ("train", "training")
 TEST = ("test", "testing", "val", "valid", "validation")
-SUFFIXES = {
-    ".jpg",
-    ".jpeg",
-    ".png",
-    ".webp",
-    ".bmp",
-    ".gif",
-    ".tif",
-    ".tiff",
-    ".avif",
-    ".heic",
-    ".heif",
-    ".ppm",
-    ".pgm",
-}
 UNLABELLED = -1  # the target of a photo whose class nobody knows
 
 
@@ -72,6 +58,12 @@ class Data:
 
     train: Photos | None
     test: Photos | None
+
+
+def name_of(file: Path, root: str | Path) -> str:
+    """A file's name as it is found in the data; with its last two folders where it lies elsewhere."""
+    folder = Path(root).expanduser()
+    return file.relative_to(folder).as_posix() if file.is_relative_to(folder) else "/".join(file.parts[-3:])
 
 
 def hold_out(photos: Photos, share: float, seed: int) -> tuple[list[int], list[int]]:
@@ -148,8 +140,7 @@ def _class_folders(folder: Path) -> Photos:
         raise DataError(f"{str(folder)!r} should hold a folder of photos for each class, but holds no folder.")
     files, targets = [], []
     for target, path in enumerate(classes.values()):
-        own = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in SUFFIXES and file.is_file()]
-        own = [file for file in own if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+        own = photos_in(path)
         if not own:
             raise DataError(f"The class {path.name!r} has no photos in {str(path)!r}: add some, or remove the folder.")
         files += own

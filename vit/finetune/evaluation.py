@@ -121,6 +121,13 @@ class Evaluation:
         order = wrong[self.confidences[wrong].argsort(descending=True, stable=True)][:count].tolist()
         return [Mistake(i, int(self.targets[i]), int(self.answers[i]), float(self.confidences[i])) for i in order]
 
+    def confusions(self) -> list[list[Mistake]]:
+        """The mistakes by true class and answer, the most frequent pair first; in each, the surest mistake first."""
+        pairs: dict[tuple[int, int], list[Mistake]] = {}
+        for mistake in self.most_wrong(self.total):
+            pairs.setdefault((mistake.target, mistake.answer), []).append(mistake)
+        return sorted(pairs.values(), key=len, reverse=True)
+
     def summary(self) -> str:
         """The figures as text, and a table of the classes with the worst first."""
         low, high = self.interval

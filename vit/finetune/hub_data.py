@@ -17,7 +17,8 @@ from tqdm import tqdm
 
 from ..hub.download import download_errors
 from ..hub.errors import NO_SPACE, HubError, first_line
-from .data import SUFFIXES, TEST, TRAIN, DataError
+from ..photos.finding import SUFFIXES
+from .data import TEST, TRAIN, DataError
 from .data import cache as own_cache
 
 if TYPE_CHECKING:

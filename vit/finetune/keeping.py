@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from .. import checkpoints
 from ..classifier import Classifier
-from .data import SUFFIXES, UNLABELLED, DataError, Photos, places
+from ..photos.finding import photos_in
+from .data import UNLABELLED, DataError, Photos, places
 from .objective import Objective, Teacher, minimise
 from .recipe import Recipe
 
@@ -52,7 +53,7 @@ def unlabelled(folder: str, labels: list[str]) -> Photos:
     """All photos in a folder, at any depth; what its folders are called does not matter."""
     if not Path(folder).expanduser().is_dir():
         raise DataError(f"There is no folder {folder!r}: --teacher-photos is a folder of photos without labels.")
-    files = [file for file in sorted(Path(folder).expanduser().rglob("*")) if file.suffix.lower() in SUFFIXES]
+    files = photos_in(Path(folder).expanduser())
     if not files:
         raise DataError(f"There are no photos in {folder!r}: --teacher-photos is a folder of photos without labels.")
     return Photos(files, [UNLABELLED] * len(files), labels)

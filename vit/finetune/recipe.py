@@ -10,12 +10,11 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 import torch
 from PIL import Image
 from torch import Tensor, nn
-from torchvision.transforms import InterpolationMode
-from torchvision.transforms import v2 as transforms
 
 from ..photos.preprocessing import Preprocessing
 
 Train = Literal["head", "all", "scratch"]
+BASE = "timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k"  # what to start from, unless told
 GROUP = 8  # photos that mixup mixes with one another: a batch's groups are the same for any number of processes
 
 
@@ -103,15 +102,13 @@ DEFAULTS: dict[Train, dict[str, Any]] = {
 }
 
 
+WITH_TEACHER = ("keep", "teacher_share", "recall")  # choices where classes are kept
+
 # Choices that a way to train does not have. A head is solved: it is not learnt step by step.
 NOT_FOR: dict[Train, tuple[str, ...]] = {
-    "head": tuple(
-        name
-        for name in choices()
-        if name not in ("train", "balance", "registers", "keep", "teacher_share", "recall", "seed")
-    ),
+    "head": tuple(name for name in choices() if name not in ("train", "balance", "registers", "seed", *WITH_TEACHER)),
     "all": (),
-    "scratch": ("blend", "head_first", "keep", "teacher_share", "recall"),
+    "scratch": ("blend", "head_first", *WITH_TEACHER),
 }
 
 
@@ -119,6 +116,9 @@ class Augmentation:
     """A photo as the model meets it in training: cropped, mirrored and changed at random, then normalised."""
 
     def __init__(self, recipe: Recipe, preprocessing: Preprocessing, size: tuple[int, int]):
+        from torchvision.transforms import InterpolationMode  # slow to import: the command line waits for it
+        from torchvision.transforms import v2 as transforms
+
         how = InterpolationMode(preprocessing.interpolation)
         steps: list[nn.Module] = [transforms.RandomResizedCrop(size, scale=(recipe.crop, 1), interpolation=how)]
         steps.append(transforms.RandomHorizontalFlip())

@@ -17,9 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from PIL import Image
+from torch import Tensor
 
 from ..explain.figures import DPI, LINES, STYLES, THUMBNAIL, axes_at, render, thumbnail
-from .data import Photos
+from .data import Photos, name_of
 from .evaluation import Evaluation
 
 History = Sequence[dict[str, Any]]  # a row for each epoch, as training makes them
@@ -164,8 +165,18 @@ def write_doubts(folder: Path, evaluation: Evaluation, photos: Photos) -> None:
         sheet.save(folder / "labels_to_check.png")
 
 
-def write(folder: Path, history: History, evaluation: Evaluation | None, photos: Photos | None) -> None:
-    """Pictures and figures of a run, in a folder. Without epochs those of the training are left as they are."""
+def write(
+    folder: Path,
+    history: History,
+    evaluation: Evaluation | None,
+    photos: Photos | None,
+    familiarity: Tensor | None = None,
+    root: str | Path = "",
+) -> None:
+    """Pictures and figures of a run, in a folder. Without epochs those of the training are left as they are.
+
+    Photos are named from `root` on, where they lie in it.
+    """
     if evaluation is not None and (photos is None or photos.targets != evaluation.targets.tolist()):
         raise ValueError("The photos are not those of the evaluation: give the photos that the model answered for.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -175,15 +186,20 @@ def write(folder: Path, history: History, evaluation: Evaluation | None, photos:
     if evaluation is None or photos is None:
         return
     confusion(evaluation).save(folder / "confusion.png")
-    answers = zip(photos.files, evaluation.targets.tolist(), evaluation.answers.tolist(), evaluation.confidences)
-    named = [
-        dict(
-            file="/".join(file.parts[-2:]), label=labels[target], answer=labels[answer], probability=round(float(p), 4)
-        )
-        for labels in [evaluation.labels]
-        for file, target, answer, p in answers
+    labels = evaluation.labels
+    names = [name_of(file, root) for file in photos.files]
+    answers = zip(names, evaluation.targets.tolist(), evaluation.answers.tolist(), evaluation.confidences)
+    named: list[dict[str, Any]] = [
+        dict(file=name, label=labels[target], answer=labels[answer], probability=round(float(p), 4))
+        for name, target, answer, p in answers
     ]
-    _write_json(folder / "evaluation.json", {**evaluation.to_dict(), "photos": named})
+    confused = [
+        dict(label=labels[pair[0].target], answer=labels[pair[0].answer], files=[names[each.index] for each in pair])
+        for pair in evaluation.confusions()
+    ]
+    if familiarity is not None:
+        named = [{**row, "familiarity": round(float(share), 4)} for row, share in zip(named, familiarity)]
+    _write_json(folder / "evaluation.json", {**evaluation.to_dict(), "confusions": confused, "photos": named})
     mistakes = most_wrong(evaluation, photos)
     if mistakes is None:
         (folder / "most_wrong.png").unlink(missing_ok=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from ..classifier import Classifier
 from .accounts import Account
 from .data import Photos
@@ -24,6 +26,7 @@ class Result:
     validated: Evaluation | None  # of heads on those photos, each answered by one that had not learnt from it
     tested: Photos  # none where the data has no test photos, and a head was cross-validated in their place
     test: Evaluation | None
+    familiarity: Tensor | None  # of each of the figures' photos, where the model knows
     linear_probe: Evaluation | None  # of the head alone on the frozen base, where all weights were trained from there
     main_process: bool  # the one of several that writes and speaks
     shared: tuple[str, ...] = ()  # classes that both the data and the teacher have

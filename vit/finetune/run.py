@@ -15,8 +15,9 @@ from tqdm import tqdm
 
 from .. import checkpoints
 from ..classifier import Classifier
-from ..familiarity import TrainingFeatures
+from ..familiarity import TrainingFeatures, held_out_distances
 from ..model import ViT
+from ..processes import on_cpus
 from . import report
 from .accounts import HELD_OUT, LEARNT, LEFT_OUT, TEST, Account, account
 from .accounts import write as write_accounts
@@ -37,14 +38,16 @@ ENOUGH = 100  # held-out photos to tell a temperature from
 
 
 def finetune(
-    run: Run, out: Path, resume: bool = False, on_row: OnRow | None = None, title: str | None = None
+    run: Run, out: str | Path, resume: bool = False, on_row: OnRow | None = None, title: str | None = None
 ) -> Result:
     """Train, and write a folder that `vit.load` takes: the model, its card, figures and pictures of how it learnt.
 
     Nothing is chosen by the test photos. A run that was stopped goes on with `resume` and ends as if it had not been.
-    `title` is the card's, by default the folder's name.
+    `on_row` is called with the figures of each epoch, or of each strength that is tried for a head. `title` is the
+    card's, by default the folder's name.
     """
-    accelerator = Accelerator(gradient_accumulation_steps=run.accumulate)
+    out = Path(out)
+    accelerator = Accelerator(cpu=on_cpus(), gradient_accumulation_steps=run.accumulate)
     on_row = on_row if accelerator.is_main_process else None
     with accelerator.main_process_first():  # which fetches what the others then find
         begin = start(run)
@@ -61,7 +64,7 @@ def finetune(
             _clear(out)  # nothing was learnt: what is mended may start anew in the same folder
         raise
     if result.main_process:
-        report.write(out, result.history, result.figures, result.photos)
+        report.write(out, result.history, result.figures, result.photos, result.familiarity, run.data)
         if result.validated is not None:
             report.write_doubts(out, result.validated, result.learnt)
         write_accounts(result.accounts, out)
@@ -119,14 +122,16 @@ def _train(run: Run, out: Path, begin: Start, state: Path, accelerator: Accelera
     if run.half:
         classifier.model.half().float()  # what is measured is what is written
     measured = _measure(run, classifier, test, accelerator) if len(test) else None
+    likeness, test_likeness = None, None
     if teacher is None:
-        rows = _features(run, classifier, photos, accelerator)
-        held_out = None if recipe.train == "head" else watched_rows  # a frozen backbone knows none of the photos
-        known = TrainingFeatures.fit(rows, torch.tensor(photos.targets), held_out)
+        rows, targets = _features(run, classifier, photos, accelerator), torch.tensor(photos.targets)
+        # A frozen backbone knows none of the photos, so that each can be told by the others.
+        apart = held_out_distances(rows, targets) if recipe.train == "head" else None
+        known = TrainingFeatures.fit(rows, targets, watched_rows if apart is None else None)
         classifier = replace(classifier, training_features=known)
-    likeness = None
-    if classifier.training_features is not None and len(test):
-        likeness = classifier.training_features.familiarity(_features(run, classifier, test, accelerator))
+        if known is not None:
+            likeness = None if apart is None else known.rank(apart)
+            test_likeness = known.familiarity(_features(run, classifier, test, accelerator)) if len(test) else None
     if accelerator.is_main_process:
         checkpoints.save(classifier, out, half=run.half)
     counts = dict(learnt=len(photos), held_out=len(watched_photos), tested=len(test))
@@ -137,15 +142,16 @@ def _train(run: Run, out: Path, begin: Start, state: Path, accelerator: Accelera
         temperature=temperature,
         counts=counts,
         accounts=[
-            *account(photos, LEARNT, run.data, validated),
+            *account(photos, LEARNT, run.data, validated, likeness),
             *account(watched_photos, HELD_OUT, run.data),
-            *account(test, TEST, run.data, measured, likeness),
+            *account(test, TEST, run.data, measured, test_likeness),
             *parts.left_out,
         ],
         learnt=photos,
         validated=validated,
         tested=test,
         test=measured,
+        familiarity=test_likeness if len(test) else likeness,
         linear_probe=linear_probe,
         main_process=accelerator.is_main_process,
         shared=begin.shared,
@@ -155,14 +161,24 @@ def _train(run: Run, out: Path, begin: Start, state: Path, accelerator: Accelera
 
 def evaluate(
     classifier: Classifier, photos: Photos, accelerator: Accelerator, workers: int = WORKERS
-) -> tuple[Evaluation, Photos]:
-    """The model's answers for photos, and the photos that could be read."""
-    classifier.model.to(accelerator.device)
+) -> tuple[Evaluation, Photos, Tensor | None]:
+    """The model's answers for photos, the photos that could be read, and how familiar each is, where it knows."""
+    model, known = classifier.model.to(accelerator.device).eval(), classifier.training_features
+
+    def answer(images: Tensor) -> Tensor:
+        tokens = model.encode(images)
+        logits = model.classify(tokens)
+        return logits if known is None else torch.cat([logits, known.familiarity(model.pool(tokens))[:, None]], dim=1)
+
     with bar_for(accelerator, len(photos), "evaluating") as bar:
-        logits, readable = _answers(classifier, photos, accelerator, workers, bar)
+        rows, problems = infer(photos, classifier.preprocessing, answer, accelerator, None, workers, bar)
+    readable = without(photos, problems, accelerator)
     if not len(readable):
         raise DataError("None of the photos can be read.")
-    return Evaluation(logits, torch.tensor(readable.targets), classifier.labels), readable
+    found = torch.stack([rows[index] for index in sorted(rows)])
+    logits, likeness = found.tensor_split([len(classifier.labels)], dim=1)
+    evaluation = Evaluation(logits, torch.tensor(readable.targets), classifier.labels)
+    return evaluation, readable, None if known is None else likeness[:, 0]
 
 
 def _clear(out: Path) -> None:
@@ -183,20 +199,24 @@ class Parts:
 
 def _parts(run: Run, begin: Start, accelerator: Accelerator) -> Parts:
     """What can be read, each photo once, and split where there are no test photos."""
-    accelerator.print(summary(begin))
+    if accelerator.is_main_process:
+        print(summary(begin))
     train, prints, left = _readable(run, begin, begin.train, accelerator)
     test, test_prints = None, None
     if begin.test is not None:
         test, test_prints, unread = _readable(run, begin, begin.test, accelerator)
         left += unread
-    doubles = {each.index: each.why for each in left_out(train, prints, test, test_prints)}
+    doubles = {each.index: each.why for each in left_out(train, prints, test, test_prints, run.data)}
     name_problems(train, doubles, accelerator, "photos do not count")
     left += account(train, LEFT_OUT, run.data, notes=doubles)
     once = train.take([index for index in range(len(train)) if index not in doubles])
-    for label, count, before in zip(once.labels, once.counts(), train.counts()):
-        if before and count < 2:
-            number = "one photo" if count else "no photo"
-            raise DataError(f"The class {label!r} has {number} only that counts: add some, or remove the class.")
+    scarce = [
+        f"{label!r} has {'one photo' if count else 'no photo'}"
+        for label, count, before in zip(once.labels, once.counts(), train.counts())
+        if before and count < 2
+    ]
+    if scarce:
+        raise DataError(f"The class {', '.join(scarce)} only that counts: add some, or remove the class.")
     if test is None:
         kept, tested = split(run, once)
         once, test = once.take(kept), once.take(tested)
@@ -365,8 +385,8 @@ def _answers(
     classifier: Classifier, photos: Photos, accelerator: Accelerator, workers: int, bar: tqdm | None = None
 ) -> tuple[Tensor, Photos]:
     """The model's logits, and the photos that they are for: those that can be read."""
-    model = classifier.model.eval()
-    rows, problems = infer(photos, classifier.preprocessing, model, accelerator, None, workers, bar)
+    classifier.model.eval()
+    rows, problems = infer(photos, classifier.preprocessing, classifier.logits, accelerator, None, workers, bar)
     logits = [rows[index] for index in sorted(rows)]
     nothing = torch.empty(0, len(photos.labels))
     return torch.stack(logits) if logits else nothing, without(photos, problems, accelerator)

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,13 @@ from ..classifier import Classifier
 from ..config import ViTConfig
 from ..familiarity import LEAST
 from ..model import ViT
-from ..photos.files import PhotoError
+from ..photos.files import PhotoError, size_of
 from ..photos.preprocessing import Preprocessing
 from ..registers import place_registers
 from .data import DataError, Photos, hold_out, known_to, places
 from .features import key_of
 from .keeping import join, load_teacher, unlabelled
-from .recipe import Recipe
+from .recipe import BASE, Recipe
 from .sources import open_data
 
 DIGESTS = {"photos": "other photos", "weights": "other weights in its base"}
@@ -40,13 +40,14 @@ class Run:
     """What a fine-tuning is asked for. The shares are of each class's photos, drawn by the recipe's seed."""
 
     data: str  # see `open_data`
-    base: str  # a checkpoint; from scratch, a variant such as "Ti/16"
-    recipe: Recipe
+    base: str = BASE  # a checkpoint; from scratch, a variant such as "Ti/16"
+    recipe: Recipe = field(default_factory=lambda: Recipe.of("head"))
     held_out: float | None = None  # share not trained on, to calibrate by; None: a tenth, where that is enough to
     test: float | None = None  # share that data without test photos gives up; None: a fifth, and for a head nothing
     half: bool = False  # write float16
     accumulate: int = 1  # parts in which a batch goes through the model
     workers: int = WORKERS  # processes that read photos
+    size: int | None = None  # side of the images in pixels; None: the base's own
     keep_classes: bool = False  # the teacher's classes stay, and the new ones join them
     teacher: str | None = None  # what to keep the classes of; None: the base
     teacher_photos: str | None = None  # a folder of photos without labels, to ask the teacher about
@@ -101,6 +102,8 @@ def start(run: Run) -> Start:
         train, test = known_to(train, labels), None if test is None else known_to(test, labels)
         photos = unlabelled(run.teacher_photos, labels) if run.teacher_photos else None
     classifier = with_head(old, labels, run.recipe.stochastic_depth, teacher)
+    if run.size:
+        classifier = at_size(classifier, run.size)
     _check_registers(run, classifier)
     if teacher is not None and run.recipe.recall:
         _check_shapes(classifier.model, teacher.model, but="register_tokens")
@@ -108,13 +111,24 @@ def start(run: Run) -> Start:
 
 
 def summary(begin: Start) -> str:
-    """The data in a sentence or two: classes, photos, and which class has fewest and most."""
+    """The data in a few sentences: classes, photos, which class has fewest and most, and how large the photos are."""
     labels, counts = begin.train.labels, begin.train.counts()
     shown = sorted((count, label) for label, count in zip(labels, counts) if count)
     (least, fewest), (most, largest) = shown[0], shown[-1]
     uneven = f"{least} of {fewest} to {most} of {largest}" if least < most else f"{most} of each"
     tested = "no test folder" if begin.test is None else f"{len(begin.test):,} to test"
-    return f"{len(shown)} classes, {len(begin.train):,} photos to learn from ({uneven}); {tested}."
+    said = f"{len(shown)} classes, {len(begin.train):,} photos to learn from ({uneven}); {tested}."
+    files = begin.train.files + ([] if begin.test is None else begin.test.files)
+    sides = sorted(min(size) for size in map(size_of, files) if size is not None)
+    if not sides:
+        return said
+    image = min(begin.classifier.model.config.native_size)
+    small = sum(side < image for side in sides)
+    smaller = f"{small:,} are smaller than" if small > 1 else "one is smaller than" if small else "none is smaller than"
+    return (
+        f"{said} Their shorter side has {sides[0]:,} to {sides[-1]:,} pixels, in the middle "
+        f"{sides[len(sides) // 2]:,}; {smaller} the model's image, {image} pixels."
+    )
 
 
 def split(run: Run, train: Photos) -> tuple[list[int], list[int]]:
@@ -148,7 +162,8 @@ def with_registers(run: Run, begin: Start, photos: Photos) -> Classifier:
 def _from_scratch(run: Run, labels: list[str]) -> Classifier:
     torch.manual_seed(run.recipe.seed)
     drop, registers = run.recipe.stochastic_depth, run.recipe.registers
-    config = ViTConfig.of(run.base, classes=len(labels), stochastic_depth=drop, registers=registers)
+    size = {"image_size": run.size} if run.size else {}
+    config = ViTConfig.of(run.base, classes=len(labels), stochastic_depth=drop, registers=registers, **size)
     height, width = config.native_size
     return Classifier(ViT(config), labels, Preprocessing(resize=height, crop=(height, width)))
 
@@ -167,6 +182,17 @@ def with_head(old: Classifier, labels: list[str], drop: float, teacher: Classifi
             _copy_rows(teacher.model, model, list(range(len(teacher.labels))))
         _copy_rows(old.model, model, known)
     return replace(old, model=model, labels=labels, training_features=None)
+
+
+@torch.no_grad()
+def at_size(classifier: Classifier, side: int) -> Classifier:
+    """The model for images of another size, its position embedding resampled: section 3.2 of the paper."""
+    old = classifier.model
+    config = replace(old.config, image_size=side)
+    state = {**old.state_dict(), "position_embedding": torch.cat(old.positions(config.grid), dim=1)}
+    model = ViT(config)
+    model.load_state_dict(state)
+    return replace(classifier, model=model, preprocessing=classifier.preprocessing.at_size(side))
 
 
 @torch.no_grad()

@@ -12,9 +12,9 @@ from PIL import Image
 from .. import export
 from ..classifier import Classifier
 from ..explain.explanation import Explanation
+from ..explain.faithfulness import Turn
 from .explorer import keep
 from .explorer.packing import best, given, pack, pack_attention, pack_class, pack_heads, pack_patch
-from .turns import Turns
 
 WHOLE_ATTENTION = 64_000_000  # bytes of attention up to which it is handed out whole, as float32
 
@@ -36,16 +36,16 @@ def attention_file(explanation: Explanation) -> FileData:
     return keep(pack_attention(explanation), "attention.safetensors")
 
 
-def map_files(explanation: Explanation, lock: Turns) -> Iterator[FileData]:
+def map_files(explanation: Explanation, turn: Turn) -> Iterator[FileData]:
     """What other methods than attention show: first by head, then for one likely class after another.
 
-    The lock is given up in between: the next visitor need not wait for all of it.
+    Each in a turn of its own: the next visitor need not wait for all of it.
     """
     methods = given(explanation)
     packs = [(m.name, partial(pack_heads, explanation, m)) for m in methods if m.columns == "heads"]
     packs += [(f"class-{rank}", partial(pack_class, explanation, rank)) for rank in range(len(best(explanation)))]
     for name, make in packs:
-        with lock:
+        with turn():
             content = make()
         yield keep(content, f"{name}.safetensors")
 

@@ -6,28 +6,36 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
-from threading import Thread
+from threading import Semaphore, Thread
 from typing import Any
 
+import anyio
 import gradio as gr
+from gradio.context import LocalContext
 from gradio.data_classes import FileData
 from PIL import Image
 
 from ..checkpoints import CheckpointError
+from ..classifier import Answer as Said
 from ..classifier import Classifier
 from ..explain.explanation import Explanation, UnsupportedError
+from ..explain.faithfulness import Turn
 from ..export import Options
 from ..hub import HubError
 from ..photos.files import PhotoError
 from ..photos.uploads import open_upload
-from ..spaces.zero_gpu import device, gpu
+from ..spaces.zero_gpu import ON_ZERO_GPU, device, gpu
 from .explorer import Answer, ExplorerFiles, Progress
 from .files import arrays_file, attention_file, first_file, map_files, patch_file
-from .kept import Kept
+from .kept import Kept, Lately
 from .models import REGISTERS, Models
 from .photo import digest, digests
+from .together import Together
+from .turns import Budget, Crowd, TurnError
 
-VISITOR_ERRORS = (PhotoError, CheckpointError, HubError, UnsupportedError)  # with sentences that a visitor may read
+VISITOR_ERRORS = (PhotoError, CheckpointError, HubError, UnsupportedError, TurnError)  # in sentences for visitors
+WAITING = 64  # visitors at once; the next are told that it is busy
+LATELY = 3000.0  # seconds: as long as what visitors send
 
 
 @contextmanager
@@ -50,24 +58,28 @@ class Handlers:
         self.models = models
         self.examples = {photo.stem: photo for photo in examples}
         self.known = digests(examples)
-        self.kept = Kept(self.known, models.first.name)
+        self.crowd = Crowd(WAITING)
+        self.together = Together(models.lock)
+        self.answered: Lately[Said] = Lately(2000, LATELY)
+        self.kept = Kept(self.known, models.first.name, LATELY)
+        self._opened, self._opened_later = Semaphore(2), Semaphore(1)  # photos at once: each may be large
         # As methods of this very object: where there is a GPU for them, what they take is pickled.
         self.first_on_gpu, self.attention_on_gpu = gpu(self.find_first), gpu(self.find_attention)
         self.maps_on_gpu, self.patch_on_gpu = gpu(self.find_maps), gpu(self.find_patch)
-        self.arrays_on_gpu = gpu(self.find_arrays)
+        self.arrays_on_gpu, self.answer_on_gpu = gpu(self.find_arrays), gpu(self.find_answer)
 
-    def predict(self, photo: str | None, model: str) -> dict[str, float]:
+    async def predict(self, photo: str | None, model: str) -> dict[str, float]:
         """The five likeliest labels of a photo, each with its probability.
 
         Args:
             photo: the photo, a file of any common format
             model: one of the models that the page offers
         """
-        with shown_errors(), self.opened(photo, model) as (classifier, picture):
+        with shown_errors(), self.crowd:
             # Some checkpoints have a label twice (ImageNet's crane, a bird and a machine): the likelier is shown.
-            return dict(reversed(classifier.predict(picture)))
+            return dict(reversed((await self._answer(photo, model)).predictions))
 
-    def familiarity(self, photo: str | None, model: str) -> float | None:
+    async def familiarity(self, photo: str | None, model: str) -> float | None:
         """How like its training photos the photo is, 0 to 1: below 0.05 the model was trained on nothing like it.
 
         Args:
@@ -77,8 +89,27 @@ class Handlers:
         Returns:
             the share of held-out training photos that are less like them; null where the model does not know
         """
-        with shown_errors(), self.opened(photo, model) as (classifier, picture):
-            return classifier.familiarity(picture)
+        with shown_errors(), self.crowd:
+            return (await self._answer(photo, model)).familiarity
+
+    async def _answer(self, photo: str | None, model: str) -> Said:
+        """What the model says of a photo, together with those of other visitors; asked again, as it was."""
+        path, left = there(photo), has_left()
+        asked = await anyio.to_thread.run_sync(digest, path), model
+        found = self.answered.get(asked)
+        if found is None:
+            if ON_ZERO_GPU:  # which is lent to one visitor at a time
+                found = await anyio.to_thread.run_sync(self.answer_on_gpu, path, model)
+            else:
+                classifier = await anyio.to_thread.run_sync(self._model, model)
+                found = await self.together.answer(classifier, path, left)
+            self.answered.put(asked, found, 1)
+        return found
+
+    def find_answer(self, photo: str, model: str) -> Said:
+        """What the model says of a photo, by itself."""
+        with self.opened(photo, model) as (classifier, picture):
+            return classifier.answer(picture)
 
     def explain(self, photo: str | None, model: str) -> ExplorerFiles:
         """What the model looks at in a photo: its attention, and the maps of other methods, for the likeliest classes.
@@ -90,11 +121,11 @@ class Handlers:
         Returns:
             files in the safetensors format: attention = scale × share², by layer, head and token
         """
-        with shown_errors():
-            path = there(photo)
-            explanation, file = self._explained(path, model)
+        with shown_errors(), self.crowd:
+            path, turn = there(photo), self.budget()
+            explanation, file = self._explained(path, model, turn)
             files = ExplorerFiles(photo=FileData(path=path), model=model, explanation=file)
-            files.maps.extend(map_files(explanation, self.models.lock))
+            files.maps.extend(map_files(explanation, turn))
             return files
 
     def show(self, photo: str | None, model: str, files: ExplorerFiles | None) -> Any:
@@ -102,7 +133,7 @@ class Handlers:
         wanted = files.photo.path if photo is None and files is not None else photo
         if wanted is None:
             return gr.skip()
-        with shown_errors():
+        with shown_errors(), self.crowd:
             return self.open(there(wanted), model)
 
     def open(self, photo: str, model: str) -> ExplorerFiles:
@@ -135,18 +166,20 @@ class Handlers:
 
     def ask_attention(self, files: ExplorerFiles, event: gr.EventData) -> Iterator[Answer]:
         asked = files.photo.path, files.model
-        yield from answers(event, lambda: self.kept.files("whole", *asked, lambda: [self.attention_on_gpu(*asked)]))
+        yield from answers(
+            self.crowd, event, lambda: self.kept.files("whole", *asked, lambda: [self.attention_on_gpu(*asked)])
+        )
 
     def ask_maps(self, files: ExplorerFiles, event: gr.EventData) -> Iterator[Answer]:
         asked = files.photo.path, files.model
-        yield from answers(event, lambda: self.kept.files("maps", *asked, lambda: self.maps_on_gpu(*asked)))
+        yield from answers(self.crowd, event, lambda: self.kept.files("maps", *asked, lambda: self.maps_on_gpu(*asked)))
 
     def ask_patch(self, files: ExplorerFiles, event: gr.EventData) -> Iterator[Answer]:
-        yield from answers(event, lambda: [self.patch_on_gpu(files.photo.path, files.model, event.patch)])
+        yield from answers(self.crowd, event, lambda: [self.patch_on_gpu(files.photo.path, files.model, event.patch)])
 
     def save_arrays(self, files: ExplorerFiles, event: gr.EventData) -> Iterator[Answer]:
         options = Options(label=event.label, against=event.against, heads=event.heads, patch=event.patch)
-        yield from answers(event, lambda: [self.arrays_on_gpu(files.photo.path, files.model, options)])
+        yield from answers(self.crowd, event, lambda: [self.arrays_on_gpu(files.photo.path, files.model, options)])
 
     def find_first(self, photo: str, model: str) -> FileData:
         """What is looked at first: predictions, and what the class token looks at."""
@@ -155,22 +188,23 @@ class Handlers:
 
     def find_attention(self, photo: str, model: str) -> FileData:
         """What every token looks at."""
-        with shown_errors(), self.opened(photo, model) as (classifier, picture):
+        with shown_errors(), self.opened_later(photo, model) as (classifier, picture):
             return attention_file(classifier.explain(picture))
 
     def find_maps(self, photo: str, model: str) -> Iterator[FileData]:
         """The maps of other methods than attention, as they are ready."""
         with shown_errors():
-            yield from map_files(self._explanation(photo, model), self.models.lock)
+            turn = self.budget()
+            yield from map_files(self._explanation(photo, model, turn), turn)
 
     def find_patch(self, photo: str, model: str, patch: int | None) -> FileData:
         """What a patch looks at, and what looks at it; None: the class token."""
-        with shown_errors(), self.opened(photo, model) as (classifier, picture):
+        with shown_errors(), self.opened_later(photo, model) as (classifier, picture):
             return patch_file(classifier.explain(picture), patch)
 
     def find_arrays(self, photo: str, model: str, options: Options) -> FileData:
         """The maps as arrays to download."""
-        with shown_errors(), self.opened(photo, model) as (classifier, picture):
+        with shown_errors(), self.opened_later(photo, model) as (classifier, picture):
             return arrays_file(classifier.explain(picture), Path(photo).stem, options)
 
     def _names(self, photo: str) -> tuple[str, str | None]:
@@ -203,26 +237,51 @@ class Handlers:
         yield Answer(asked=asked, done=True), current if problem else wanted
 
     # The photo itself is let go before maps are made of these, when other visitors have their turns in between.
-    def _explained(self, photo: str, model: str) -> tuple[Explanation, FileData]:
-        with self.opened(photo, model) as (classifier, picture):
+    def _explained(self, photo: str, model: str, turn: Turn) -> tuple[Explanation, FileData]:
+        with self.opened_later(photo, model, turn) as (classifier, picture):
             explanation = classifier.explain(picture)
             return explanation, first_file(*self._names(photo), picture, classifier, explanation, whole=True)
 
-    def _explanation(self, photo: str, model: str) -> Explanation:
-        with self.opened(photo, model) as (classifier, picture):
+    def _explanation(self, photo: str, model: str, turn: Turn) -> Explanation:
+        with self.opened_later(photo, model, turn) as (classifier, picture):
             return classifier.explain(picture)
 
-    @contextmanager
-    def opened(self, photo: str | None, model: str, aside: bool = False) -> Iterator[tuple[Classifier, Image.Image]]:
-        """The model where it runs, and the photo of a stranger, opened: both while no other visitor has their turn.
+    def budget(self) -> Budget:
+        """The turns of a request that takes long, or is tried out: for none of them others wait long."""
+        return Budget(self.models.lock, has_left())
 
-        `aside` is for what visitors try out, for which nobody else is to wait long.
-        """
-        path = there(photo)
-        classifier = self.models.get(model)
+    @contextmanager
+    def opened(self, photo: str | None, model: str) -> Iterator[tuple[Classifier, Image.Image]]:
+        """The model where it runs, and the photo of a stranger, opened before its turn comes: both while it lasts."""
+        path, classifier = there(photo), self._model(model)
+        with self._opened:
+            picture = open_upload(path)
+            with self.models.lock:
+                yield classifier, picture
+
+    @contextmanager
+    def opened_later(
+        self, photo: str | None, model: str, turn: Turn | None = None
+    ) -> Iterator[tuple[Classifier, Image.Image]]:
+        """The same in a turn of a `budget`: whoever wants an answer does not wait for it."""
+        path, classifier = there(photo), self._model(model)
+        with self._opened_later:
+            picture = open_upload(path)
+            with (turn or self.budget())():
+                yield classifier, picture
+
+    def _model(self, source: str) -> Classifier:
+        """The model, where it runs."""
+        classifier = self.models.get(source)
         classifier.model.to(device())
-        with self.models.aside() if aside else self.models.lock:
-            yield classifier, open_upload(path)
+        return classifier
+
+
+def has_left() -> Callable[[], bool]:
+    """Tells, whenever it is called, whether the visitor has left whose request this is."""
+    blocks, number = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
+    event = None if blocks is None or number is None else blocks._queue.event_ids_to_events.get(number)
+    return lambda: event is not None and not event.alive
 
 
 def there(photo: str | None) -> str:
@@ -234,13 +293,14 @@ def there(photo: str | None) -> str:
     return photo
 
 
-def answers(event: gr.EventData, find: Callable[[], Iterable[FileData]]) -> Iterator[Answer]:
+def answers(crowd: Crowd, event: gr.EventData, find: Callable[[], Iterable[FileData]]) -> Iterator[Answer]:
     """An answer with each file; where one fails, a sentence, and the explorer hears that there are no more."""
     answer = Answer(asked=dict(event._data))
     try:
-        for file in find():
-            answer.files.append(file)
-            yield answer
+        with shown_errors(), crowd:
+            for file in find():
+                answer.files.append(file)
+                yield answer
     except gr.Error as error:
         gr.Warning(error.message)
     answer.done = True

@@ -17,6 +17,8 @@ from .photo import PhotoBox
 from .scripts import ROUTE
 from .theme import CSS, THEME
 
+MAX_THREADS = 128  # more than visitors who may wait at once, and loads
+
 
 def launch_options() -> dict[str, Any]:
     """How the page is to be launched; anew for each, as Gradio writes into it."""
@@ -27,6 +29,7 @@ def launch_options() -> dict[str, Any]:
         max_file_size=MAX_UPLOAD_BYTES,
         show_error=False,
         enable_monitoring=False,
+        max_threads=MAX_THREADS,
         ssr_mode=False,
         pwa=False,
         run_history=False,
@@ -47,10 +50,11 @@ class Components:
     button: gr.Button
 
 
-def arrange(models: Models, examples: Sequence[Path]) -> Components:
+def arrange(models: Models, examples: Sequence[Path], title: str) -> Components:
     """The components in their places, inside the Blocks that are open."""
     current = gr.State(models.first.name)
-    explorer = Explorer(models=models.rows)
+    choice = len(models.rows) > 1 or models.any_model
+    explorer = Explorer(models=models.rows if choice else [], title=title)
     photo = PhotoBox(examples)
     sources = [row["source"] for row in models.rows]
     chosen = gr.Dropdown(sources, value=models.first.name, label="Model", visible=False)

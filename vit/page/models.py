@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +24,7 @@ OnProgress = Callable[[float, str], Any]  # the share that is done, and of what
 
 NOTHING = "no classes"
 REGISTERS = "#registers"  # after a model's source: the same with test-time registers
+WEIGHTS = (".safetensors", ".pth", ".pt", ".bin")  # files of weights, which are called without it
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ def title(classifier: Classifier) -> str:
     """What a model is called on the page."""
     known = {model.source: model.name for model in KNOWN}
     source = classifier.name.removesuffix(REGISTERS)
-    name = known.get(source) or Path(source).name or classifier.model.config.name
+    file = Path(source)
+    name = known.get(source) or (file.stem if file.suffix in WEIGHTS else file.name) or classifier.model.config.name
     return name if source == classifier.name else f"{name} with registers"
 
 
@@ -99,11 +100,11 @@ def knows(classifier: Classifier) -> str:
 class Models:
     """Loads a model when it is first asked for and keeps the latest few; the one that the page starts with stays."""
 
-    def __init__(self, first: Classifier, any_model: bool = False) -> None:
+    def __init__(self, first: Classifier, any_model: bool = False, only_model: bool = False) -> None:
         self.first = first
         self.any_model = any_model
+        self.known = () if only_model else KNOWN  # what is offered beside it
         self.lock = Turns()  # to run a model: one at a time has all cores
-        self._aside = Turns()
         self._kept: OrderedDict[str, Classifier] = OrderedDict()
         self._changing = Lock()
         self._loading: defaultdict[str, Lock] = defaultdict(Lock)  # by source: a download holds up nobody else
@@ -120,17 +121,12 @@ class Models:
             "knows": knows(self.first),
             "classes": len(self.first.labels),
         }
-        return [{**row, "any": self.any_model} for row in (own, *(row for row in rows if row != own))]
+        others = [asdict(model) for model in self.known if model.source != self.first.name]
+        return [{**row, "any": self.any_model} for row in (own, *others)]
 
     def title(self, source: str) -> str:
         """What a model of the list is called."""
         return next((row["name"] for row in self.rows if row["source"] == source), source)
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """A turn for one pass of what visitors try out: whoever wants a prediction waits for one of them at most."""
-        with self._aside, self.lock:
-            yield
 
     def get(self, source: str, on_progress: OnProgress | None = None) -> Classifier:
         """The model, loaded if need be. Raises a sentence for one that is not offered or cannot be had."""
@@ -140,15 +136,15 @@ class Models:
             plain = self.get(source.removesuffix(REGISTERS), on_progress)
             said = "Looking for the neurons that make the sinks"
             return self._once(source, lambda: self._with_registers(plain, source), said, on_progress)
-        if not self.any_model and source not in [model.source for model in KNOWN]:
+        if not self.any_model and source not in [model.source for model in self.known]:
             raise CheckpointError("This page offers the models of its list only: choose one of them.")
-        bar = None if on_progress is None else _bar(source, on_progress)
-        loads = partial(load, source, progress=bar, patience=PATIENCE)
-        return self._once(source, loads, f"Loading {source}", on_progress)
+        bar = None if on_progress is None else _bar(self.title(source), on_progress)
+        loads = partial(load, source, progress=bar, patience=PATIENCE, precision=self.first.precision)
+        return self._once(source, loads, f"Loading {self.title(source)}", on_progress)
 
     def _with_registers(self, plain: Classifier, name: str) -> Classifier:
         """The model with test-time registers in place of its sinks."""
-        with self.lock:
+        with self.lock.later():
             return replace(plain.with_registers(), name=name)
 
     def _once(
@@ -171,7 +167,7 @@ class Models:
         return found
 
 
-def _bar(source: str, on_progress: OnProgress) -> type[tqdm]:
+def _bar(name: str, on_progress: OnProgress) -> type[tqdm]:
     """A progress bar for the Hub's client that reports instead of printing."""
 
     class Bar(tqdm):  # type: ignore[misc]
@@ -182,7 +178,7 @@ def _bar(source: str, on_progress: OnProgress) -> type[tqdm]:
         def update(self, n: float | None = 1) -> bool | None:
             shown = super().update(n)
             if self.total:
-                on_progress(self.n / self.total, f"{source}: {self.n / 1e6:.0f} of {self.total / 1e6:.0f} MB")
+                on_progress(self.n / self.total, f"{name}: {self.n / 1e6:.0f} of {self.total / 1e6:.0f} MB")
             return shown
 
     return Bar

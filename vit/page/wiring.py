@@ -19,17 +19,16 @@ from .safety import never_fetch
 
 # Files of visitors are looked for every ten minutes, and go when they are 50 minutes old: after an hour none is left.
 DELETE_CACHE = (600, 3000)
-AT_ONCE = 8  # events that may wait for a model to arrive; its work is done one by one
 LOADS_AT_ONCE = 16  # models on their way
 PRIVATE: dict[str, Any] = dict(api_visibility="private")
 
 
-def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
+def build(models: Models, examples: Sequence[Path] = (), title: str = "ViT Explorer") -> gr.Blocks:
     """The page, which opens with the first example explained. Public are /predict, /familiarity and /explain."""
     never_fetch()
     handlers = Handlers(models, examples)
-    with gr.Blocks(title="ViT Explorer", delete_cache=DELETE_CACHE, fill_width=True) as blocks:
-        page = arrange(models, examples)
+    with gr.Blocks(title=title, delete_cache=DELETE_CACHE, fill_width=True) as blocks:
+        page = arrange(models, examples, title)
         if examples:  # explained here and now, before anybody asks
             opened = handlers.open(str(examples[0]), models.first.name).model_dump()
             page.explorer.value = move_files_to_cache(opened, page.explorer, postprocess=True, keep_in_cache=True)
@@ -39,9 +38,10 @@ def build(models: Models, examples: Sequence[Path] = ()) -> gr.Blocks:
 
 def _wire(page: Components, handlers: Handlers) -> None:
     photo, explorer, chosen, current = page.photo, page.explorer, page.chosen, page.current
-    runs: dict[str, Any] = dict(concurrency_id="model", concurrency_limit=AT_ONCE, show_progress="hidden")
-    page.button.click(gpu(handlers.predict), [photo, chosen], page.label, api_name="predict", **runs)
-    page.button.click(gpu(handlers.familiarity), [photo, chosen], page.familiarity, api_name="familiarity", **runs)
+    # All may wait at once, as many as `Handlers.crowd` lets in: turns are the models' own.
+    runs: dict[str, Any] = dict(concurrency_limit=None, show_progress="hidden")
+    page.button.click(handlers.predict, [photo, chosen], page.label, api_name="predict", **runs)
+    page.button.click(handlers.familiarity, [photo, chosen], page.familiarity, api_name="familiarity", **runs)
     page.button.click(gpu(handlers.explain), [photo, chosen], explorer, api_name="explain", **runs)
 
     photo.pick(handlers.pick, None, photo, queue=False, **PRIVATE)
@@ -64,18 +64,16 @@ def _wire(page: Components, handlers: Handlers) -> None:
 def answer_questions(explorer: Explorer, handlers: Handlers, **runs: Any) -> None:
     """What an explorer asks about the photo that it shows, with the settings of events that run the model."""
     modes = ModeHandlers(handlers)
-    # What visitors try out does not fill the places of predictions.
-    aside = {**runs, "concurrency_id": "modes", "concurrency_limit": AT_ONCE}
     asked = []
-    for ask, answer, how in (
-        (explorer.ask_maps, handlers.ask_maps, runs),
-        (explorer.ask_attention, handlers.ask_attention, runs),
-        (explorer.ask_patch, handlers.ask_patch, runs),
-        (explorer.save_arrays, handlers.save_arrays, runs),
-        *((getattr(explorer, name), getattr(modes, name), aside) for name in MODE_EVENTS),
+    for ask, answer in (
+        (explorer.ask_maps, handlers.ask_maps),
+        (explorer.ask_attention, handlers.ask_attention),
+        (explorer.ask_patch, handlers.ask_patch),
+        (explorer.save_arrays, handlers.save_arrays),
+        *((getattr(explorer, name), getattr(modes, name)) for name in MODE_EVENTS),
     ):
         # One component for each: of two answers at once, one would replace the other. The page asks one by one itself:
         # "always_last" would ask the last question with the first one's words.
-        asked.append(ask(answer, explorer, Answers(explorer.slot), trigger_mode="multiple", **how, **PRIVATE))
+        asked.append(ask(answer, explorer, Answers(explorer.slot), trigger_mode="multiple", **runs, **PRIVATE))
     curves = asked[MODE_EVENTS.index("ask_curves") - len(MODE_EVENTS)]
     explorer.cancel_curves(None, None, None, cancels=[curves], **PRIVATE)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-FOOD = ("hamburger", "pizza", "sushi", "pancakes", "spaghetti", "cup_cakes", "grilled_salmon")  # the first of them
+# The page opens with the first of them.
+FOOD = ("spaghetti", "pizza", "sushi", "pancakes", "hamburger", "cup_cakes", "grilled_salmon")
 
 
 def example_photos() -> list[Path]:

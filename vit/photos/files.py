@@ -22,7 +22,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-Photo = str | Path | Image.Image
+Photo = str | Path | Image.Image | Any  # or an array (height, width, 3) of bytes
 OTHER_FORMATS = ("GIF", "TIFF", "AVIF", "BMP", "JPEG2000", "PPM", "ICO")
 HEIF = {b"heic", b"heix", b"heim", b"heis", b"mif1", b"msf1"}  # the first brands of files that phones write
 LARGEST = 26_000_000  # pixels, of 4 bytes each, which are held twice while a photo is turned or becomes RGB
@@ -54,8 +54,10 @@ def open_photo(photo: Photo) -> Image.Image:
     A JPEG too large to be held is read at a half, a quarter or an eighth of its size. What else is not as in the file,
     `remarks` says.
     """
-    if not isinstance(photo, Image.Image):
+    if isinstance(photo, str | Path):
         photo = _read(Path(photo))
+    elif not isinstance(photo, Image.Image):
+        photo = _from_array(photo)
     if 0 in photo.size:
         raise PhotoError("The photo has no pixels: choose another.")
     try:
@@ -67,6 +69,16 @@ def open_photo(photo: Photo) -> Image.Image:
         raise
     except Exception as error:  # Pillow's decoders raise anything
         raise PhotoError("The photo ends too early or is damaged: save it again, or choose another.") from error
+
+
+def _from_array(array: Any) -> Image.Image:
+    try:
+        return Image.fromarray(array)
+    except (AttributeError, TypeError, ValueError):
+        raise PhotoError(
+            "A photo is a path, an image of Pillow's, or an array (height, width, 3) of bytes: "
+            f"ask about one at a time, not about a {type(array).__name__}."
+        ) from None
 
 
 def remarks(photo: Image.Image) -> list[str]:
@@ -112,6 +124,15 @@ def _read(path: Path) -> ImageFile:
     except Exception as error:  # Pillow's decoders raise anything
         sentence = f"{path.name!r} could not be read, it may be damaged: save it again, or choose another."
         raise PhotoError(sentence) from error
+
+
+def size_of(path: Path) -> tuple[int, int] | None:
+    """The sides of a photo as its file states them, without decoding it; None where that cannot be read."""
+    with suppress(Exception):  # Pillow's readers raise anything
+        reader = _reader(path)
+        with _open_other(path) if reader is None else reader(path)[0] as photo:
+            return photo.size
+    return None
 
 
 def has_safe_reader(path: Path) -> bool:

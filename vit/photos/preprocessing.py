@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
-from torchvision.transforms import InterpolationMode
-from torchvision.transforms.v2 import functional as transforms
 
 from .files import Photo, PhotoError, bands, open_photo
 
@@ -44,9 +44,10 @@ class Preprocessing:
 
     def __call__(self, photo: Photo) -> Tensor:
         """The photo as a tensor (3, height, width), normalised."""
-        pixels = transforms.pil_to_tensor(self.view(photo))  # 3, height, width
+        pixels = to_tensor(self.view(photo))  # 3, height, width
+        mean, std = (torch.tensor(values)[:, None, None] for values in (self.mean, self.std))
         # A plain division: multiplying by 1/255 differs from what others compute in the last bit.
-        return transforms.normalize(pixels.to(torch.float32) / 255, list(self.mean), list(self.std))
+        return (pixels.to(torch.float32) / 255).sub_(mean).div_(std)
 
     def view(self, photo: Photo) -> Image.Image:
         """What the model sees of the photo, as a picture."""
@@ -54,12 +55,15 @@ class Preprocessing:
         height, width = self._resized(whole.size)
         if width * max(height, whole.height) > MOST_PIXELS:
             raise PhotoError(f"The photo, {whole.width} × {whole.height} pixels, is too long and thin: crop it first.")
-        method = InterpolationMode(self.interpolation)
         resized: Image.Image
-        if self.rounding == "transformers" and method != InterpolationMode.LANCZOS:  # which tensors cannot do
+        if self.rounding == "transformers" and self.interpolation != "lanczos":  # which tensors cannot do
+            from torchvision.transforms import InterpolationMode  # slow to import, and only for this
+            from torchvision.transforms.v2 import functional as transforms
+
+            method = InterpolationMode(self.interpolation)
             resized = transforms.to_pil_image(transforms.resize(_tensor(whole), [height, width], method))
         else:
-            resized = transforms.resize(whole, [height, width], method)
+            resized = whole.resize((width, height), Image.Resampling[self.interpolation.upper()])
         left, top, crop_width, crop_height = self._crop(width, height)
         return resized.crop((left, top, left + crop_width, top + crop_height))  # black where it reaches beyond
 
@@ -72,6 +76,26 @@ class Preprocessing:
         left, top, crop_width, crop_height = self._crop(width, height)
         x, y = size[0] / width, size[1] / height
         return left * x, top * y, (left + crop_width) * x, (top + crop_height) * y
+
+    def at_size(self, side: int) -> Preprocessing:
+        """The same for a square image of another size: as much of the photo is cut off as before."""
+        if self.crop is None:
+            return replace(self, resize=side if isinstance(self.resize, int) else (side, side))
+        scale = side / min(self.crop)
+        if isinstance(self.resize, int):
+            return replace(self, resize=round(self.resize * scale), crop=(side, side))
+        height, width = self.resize
+        return replace(self, resize=(round(height * scale), round(width * scale)), crop=(side, side))
+
+    def fitted(self, size: tuple[int, int], side: int, patch_size: int) -> Preprocessing:
+        """The same for all of a photo of `size` (width, height), in its own shape: nothing is cut off.
+
+        It gets about as many patches as a square image of this side has, in whole rows and columns.
+        """
+        width, height = size
+        shape = math.sqrt(height / width)
+        rows, columns = (max(1, round(side * factor / patch_size)) for factor in (shape, 1 / shape))
+        return replace(self, resize=(rows * patch_size, columns * patch_size), crop=None)
 
     @property
     def image_size(self) -> tuple[int, int] | None:
@@ -102,9 +126,14 @@ class Preprocessing:
         return self.resize, int(self.resize * width / height)
 
 
+def to_tensor(photo: Image.Image) -> Tensor:
+    """The pixels, from 0 to 255 (3, height, width)."""
+    return torch.from_numpy(np.array(photo)).permute(2, 0, 1)
+
+
 def _tensor(photo: Image.Image) -> Tensor:
-    """As torchvision's pil_to_tensor, which holds two more copies meanwhile."""
+    """As `to_tensor`, which holds two more copies meanwhile."""
     pixels = torch.empty(photo.height, photo.width, 3, dtype=torch.uint8)
     for top, band in bands(photo):
-        pixels[top : top + band.height] = transforms.pil_to_tensor(band).permute(1, 2, 0)
+        pixels[top : top + band.height] = torch.from_numpy(np.array(band))
     return pixels.permute(2, 0, 1)

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 
 from PIL import Image
 
@@ -23,6 +24,9 @@ MAX_UPLOAD_BYTES = 20 << 20
 # What the sandbox has of the environment: to find Pillow, and no more. A profiler would count against its memory.
 SANDBOX_ENVIRONMENT = ("LD_LIBRARY_PATH", "PATH", "PYTHONHOME", "PYTHONPATH", "SYSTEMROOT")
 
+# One at a time, here and in the sandbox: however many strangers come at once, memory is bounded.
+_READING = {True: Lock(), False: Lock()}
+
 
 def open_upload(path: str | Path) -> Image.Image:
     """As `open_photo`, within bounds; a sentence says nothing of the server."""
@@ -31,8 +35,9 @@ def open_upload(path: str | Path) -> Image.Image:
         raise PhotoError(f"{path.name!r} is no longer there: choose it again.")
     if path.stat().st_size > MAX_UPLOAD_BYTES:
         raise PhotoError(f"{path.name!r} is larger than {MAX_UPLOAD_BYTES >> 20} MB: make it smaller.")
-    with suppress(MemoryError, subprocess.TimeoutExpired):
-        return open_photo(path) if has_safe_reader(path) else _open_in_sandbox(path)
+    safe = has_safe_reader(path)
+    with suppress(MemoryError, subprocess.TimeoutExpired), _READING[safe]:
+        return open_photo(path) if safe else _open_in_sandbox(path)
     raise PhotoError(f"{path.name!r} takes too much memory or time to open: save it as JPEG, PNG or WebP.")
 
 

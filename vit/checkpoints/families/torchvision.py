@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-
-import torchvision
+from typing import TYPE_CHECKING
 
 from ...config import ViTConfig
 from ...photos.preprocessing import Preprocessing
 from ..defaults import IMAGENET_MEAN, IMAGENET_STD, all_labels, default_preprocessing
 from ..family import END, Description, Family, Files, State
 from ..shapes import from_shapes
+
+if TYPE_CHECKING:
+    from torchvision.models import WeightsEnum
 
 
 def describe(state: State, files: Files) -> Description:
@@ -28,11 +30,13 @@ def describe(state: State, files: Files) -> Description:
     return Description(architecture, all_labels(labels, architecture.classes), preprocessing)
 
 
-def _weights(architecture: ViTConfig, file_name: str) -> torchvision.models.WeightsEnum | None:
+def _weights(architecture: ViTConfig, file_name: str) -> WeightsEnum | None:
     """torchvision's own entry for the file: of that name, else the first for this shape."""
+    from torchvision.models import get_model_weights  # slow to import, and other families do without
+
     entries = []
     for name in ("vit_b_16", "vit_b_32", "vit_l_16", "vit_l_32", "vit_h_14"):
-        entries += list(torchvision.models.get_model_weights(name))
+        entries += list(get_model_weights(name))
     named = [entry for entry in entries if entry.url.endswith("/" + file_name)]
     shape = f"vit_{architecture.name.removeprefix('ViT-').replace('/', '_').lower()}"
     like = [

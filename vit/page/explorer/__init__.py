@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import gradio as gr
 from gradio.data_classes import FileData, GradioModel
-from gradio.processing_utils import save_bytes_to_cache
+from gradio.processing_utils import hash_bytes
 from gradio.utils import get_upload_folder
 from pydantic import Field
 
@@ -41,6 +44,12 @@ class Answer(GradioModel):
     done: bool = False
 
 
+@cache
+def _schema(model: type[GradioModel]) -> dict[str, Any]:
+    """Gradio asks for it for each component and each new visitor, and pydantic takes its time."""
+    return model.model_json_schema()
+
+
 class _Shown(gr.HTML):
     """A component whose value is its data model, as it is."""
 
@@ -53,7 +62,7 @@ class _Shown(gr.HTML):
         return value
 
     def api_info(self) -> dict[str, Any]:
-        return self.data_model.model_json_schema()
+        return copy.deepcopy(_schema(self.data_model))
 
 
 EVENTS = ("follow_link", "choose_model", "cancel_load", "ask_maps", "ask_attention", "ask_patch", "save_arrays")
@@ -63,7 +72,8 @@ MODE_EVENTS = ("ask_figures", "ask_trace", "ask_what_if", "ask_fewest", "ask_cur
 class Explorer(_Shown):
     """Shows `ExplorerFiles`. Several on one page have a slot each: "a", "b" …
 
-    `models` are the rows of the list to choose from, none where the model is not to be changed.
+    `models` are the rows of the list to choose from, none where the model is not to be changed;
+    `title` stands above it all.
 
     Events: `follow_link` (example, model), `choose_model` (model, registers), `cancel_load`, and questions: `ask_maps`,
     `ask_attention`, `ask_patch` (patch), `save_arrays` (label, against, heads, patch), which `Answers` of the same slot
@@ -73,20 +83,30 @@ class Explorer(_Shown):
 
     data_model = ExplorerFiles
 
-    def __init__(self, slot: str = "a", models: Sequence[dict[str, Any]] = (), **options: Any) -> None:
+    def __init__(
+        self, slot: str = "a", models: Sequence[dict[str, Any]] = (), title: str = "ViT Explorer", **options: Any
+    ) -> None:
         self.slot = slot
         super().__init__(
             html_template="",
             js_on_load=scripts.start("main.js", *EVENTS, *MODE_EVENTS, "cancel_curves"),
             slot=slot,
             models=list(models),
+            title=title,
             **options,
         )
 
 
 def keep(content: bytes, name: str) -> FileData:
-    """A file for the page, in Gradio's cache, which is emptied by and by."""
-    return FileData(path=save_bytes_to_cache(content, name, get_upload_folder()), orig_name=name)
+    """A file for the page, in Gradio's cache, which is emptied by and by.
+
+    It is put in its place whole: somebody may be reading the same file, made for them a moment ago.
+    """
+    folder = Path(get_upload_folder()) / hash_bytes(content)
+    folder.mkdir(exist_ok=True, parents=True)
+    unfinished = folder / uuid4().hex
+    unfinished.write_bytes(content)
+    return FileData(path=str(unfinished.replace(folder / Path(name).name).resolve()), orig_name=name)
 
 
 class Answers(_Shown):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from PIL import Image
@@ -25,18 +26,20 @@ class Curves:
         self.model, self.labels = classifier.model, classifier.labels
         self.image = classifier.image(picture)
         self.index = explanation.class_index(None)
-        self.maps: list[tuple[str, str, Tensor]] = [
-            (method.name, method.title, method.last(explanation))
+        self.maps: list[tuple[str, str, Callable[[], Tensor]]] = [
+            (method.name, method.title, partial(method.last, explanation))
             for method in METHODS.values()
             if not method.missing(explanation)
         ]
-        self.maps += [("random", "random", random_map(explanation.grid, seed)) for seed in range(RANDOM)]
+        self.maps += [("random", "random", partial(random_map, explanation.grid, seed)) for seed in range(RANDOM)]
 
     def packs(self, turn: Turn) -> Iterator[bytes]:
         """Deletion and insertion of each map, each pass in a turn of its own."""
-        for name, title, map in self.maps:
+        for name, title, find in self.maps:
+            with turn():
+                map = find()
             for kind, make in (("deletion", deletion), ("insertion", insertion)):
-                curve = make(self.model, self.image, map, self.index, STEPS, turn=turn)
+                curve = make(self.model, self.image, map, self.index, STEPS, batch=1, turn=turn)
                 order = removal_order(map)
                 tensors = {
                     "shares": curve.shares,

@@ -29,6 +29,7 @@ from ..models import knows, title
 
 MOST_BYTES = 16_000_000  # of one file
 FIRST_BYTES = 24_000  # of the class token's look, up to which it goes in 16 bits, else in 8
+SEEN = 0.5  # share of a photo: of less, a word is said
 LONGEST_SIDE = 1024  # of the photo as it is shown, in pixels
 PANORAMA = 512, 4096  # the same of its shorter side, where that would be less, and up to which longer side
 TOP = 5  # predictions
@@ -155,12 +156,16 @@ def _sizes(classifier: Classifier) -> dict[str, Any]:
 
 
 def _size_remark(photo: Image.Image, explanation: Explanation, classifier: Classifier) -> list[str]:
-    """A word for a photo of which the model sees each pixel at least twice as large."""
+    """A word for a photo of which the model sees each pixel at least twice as large, or less than half."""
     left, top, right, bottom = explanation.box
     height, width = _sizes(classifier)["image"]
-    if width < 2 * (right - left) and height < 2 * (bottom - top):
-        return []
-    return [f"A very small photo, {photo.width} × {photo.height} pixels: it is enlarged."]
+    remarks = []
+    if width >= 2 * (right - left) or height >= 2 * (bottom - top):
+        remarks.append(f"A very small photo, {photo.width} × {photo.height} pixels: it is enlarged.")
+    seen = (right - left) * (bottom - top) / (photo.width * photo.height)
+    if seen < SEEN:
+        remarks.append(f"The model saw the middle {seen:.0%} of this photo: the rest was cut off.".replace("%", " %"))
+    return remarks
 
 
 def fits(explanation: Explanation) -> bool:

@@ -39,8 +39,14 @@ def challenge(classifier: Classifier, picture: Image.Image, asked: dict[str, Any
     classifier, picture = framed(classifier, picture, asked)
     explanation = classifier.explain(picture)
     image = classifier.image(picture)
-    keep, index, map = asked.get("goal") == "keep", explanation.class_index(None), evidence(explanation)
-    return lambda turn: file({}, {"patches": fewest(classifier.model, image, map, index, keep, turn=turn)})
+    keep, index = asked.get("goal") == "keep", explanation.class_index(None)
+
+    def answer(turn: Turn) -> bytes:
+        with turn():
+            map = evidence(explanation)
+        return file({}, {"patches": fewest(classifier.model, image, map, index, keep, batch=1, turn=turn)})
+
+    return answer
 
 
 def framed(classifier: Classifier, picture: Image.Image, asked: dict[str, Any]) -> tuple[Classifier, Image.Image]:

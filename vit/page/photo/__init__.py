@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,7 @@ from PIL import Image
 
 from .. import scripts
 
+SCHEMA = FileData.model_json_schema()
 SIDE = 144  # pixels of an example's longer side: twice what is shown, for fine screens
 
 
@@ -44,7 +46,7 @@ class PhotoBox(gr.HTML):
         return FileData(path=kept, orig_name=Path(value).name)
 
     def api_info(self) -> dict[str, Any]:
-        return FileData.model_json_schema()
+        return copy.deepcopy(SCHEMA)
 
     def example_payload(self) -> Any:
         return None

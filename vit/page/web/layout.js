@@ -24,7 +24,7 @@ import { view } from "./panels/view.js";
 /** @type {Panel} */
 export const frame = {
   markup: `
-    <header class="top" data-place="top"><h1>ViT Explorer</h1></header>
+    <header class="top" data-place="top"><h1></h1></header>
     <div class="notices" data-place="notices"></div>
     <div class="photos" data-place="photos"></div>
     <div class="stage-area" data-place="stage"></div>
@@ -52,9 +52,9 @@ export const frame = {
     color: var(--body-text-color); line-height: 1.4;
     display: grid; column-gap: var(--gap); row-gap: 10px; justify-content: center; align-content: start;
     grid-template-columns: var(--rail) var(--side) auto minmax(300px, 30em);
-    grid-template-rows: auto auto auto auto auto auto;
+    grid-template-rows: auto auto auto 1fr auto auto; /* a tall side makes room below the layers, not within the stage */
     grid-template-areas: "top top top top" "notices notices notices notices" "photos stage columns side" "photos layers layers side" "sheet sheet sheet sheet" "foot foot foot foot";
-    padding: 0 var(--gap); box-sizing: border-box;
+    position: relative; padding: 0 var(--gap); box-sizing: border-box;
     *, *::before { box-sizing: border-box; }
     [hidden] { display: none !important; }
     p, h1, h2, h3, ul, ol, li, fieldset { margin: 0; padding: 0; }
@@ -86,7 +86,7 @@ export const frame = {
     .thumb { display: block; padding: 0; border-radius: 8px; outline-offset: 2px; }
     .thumb canvas { display: block; width: 100%; border-radius: 7px; aspect-ratio: var(--shape, 1); background: var(--card); }
     .thumb[aria-pressed="true"] canvas { box-shadow: 0 0 0 2px var(--body-background-fill), 0 0 0 4.5px var(--mark); }
-    .thumb span { display: block; text-align: center; font-size: 0.75em; color: var(--quiet); white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+    .thumb span { display: block; margin-top: 4px; text-align: center; font-size: 0.75em; color: var(--quiet); white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
     .thumb[aria-pressed="true"] span { color: var(--body-text-color); font-weight: 600; }
 
     .choices { display: flex; flex-wrap: wrap; gap: 4px; }
@@ -102,38 +102,45 @@ export const frame = {
     [popover] { position: fixed; inset: auto; margin: 0; padding: 14px 16px; max-width: min(92vw, 30em); max-height: 80vh; overflow: auto; border: 1px solid var(--line); border-radius: 12px;
       background: var(--background-fill-primary); color: var(--body-text-color); box-shadow: 0 12px 40px rgba(0, 0, 0, 0.35); font-size: 0.95em; }
     .term { text-decoration: underline dotted; text-underline-offset: 3px; text-align: left; }
-    &[aria-busy="true"] :is(.side, .columns-area, .layers-area, .sheet-area) { opacity: 0.35; }
+    &[aria-busy="true"] :is(.scroller, .side, .columns-area, .layers-area, .sheet-area) { opacity: 0.35; }
 
     @container explorer (max-width: 1099px) {
-      --side: clamp(240px, min(100dvh - 270px, 100cqw - 300px), 900px);
+      --side: clamp(240px, min(100dvh - 200px - 100cqw / 12, 100cqw - 300px), 900px);
       grid-template-columns: minmax(0, var(--side)) minmax(210px, 1fr);
       grid-template-rows: auto auto auto auto auto auto auto auto;
-      .top { contain: none; padding-right: 0; } .tools-area { grid-area: tools; }
-      grid-template-areas: "top tools" "notices notices" "stage side" "layers side" "columns columns" "photos photos" "sheet sheet" "foot foot";
+      .top { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 4px 14px; padding: 7px 0 4px; justify-items: start; }
+      .modes { grid-column: 1 / -1; grid-row: 2; } .model { max-width: calc(100% - 15em); }
+      .tools-area { align-self: start; padding-top: 7px; min-height: 0; gap: 8px; } .pill { padding-inline: 0.85em; }
+      grid-template-areas: "top top" "notices notices" "stage side" "layers layers" "columns columns" "photos photos" "sheet sheet" "foot foot";
     }
     @container explorer (max-width: 639px) {
       --side: min(100cqw, 100dvh - 360px); --gap: 12px;
       display: flex; flex-direction: column; row-gap: 12px; align-items: stretch;
       .side { display: contents; }
       .stage-area { margin: 0 calc(-1 * var(--gap)); }
-      .top { min-height: 40px; justify-content: space-between; }
+      .top { gap: 6px; padding: 6px 0 0; } .top h1 { grid-column: 1 / -1; line-height: 40px; }
+      .model { grid-column: 1 / -1; max-width: 100%; font-size: 0.93em; }
+      .tools-area { position: absolute; top: 6px; right: var(--gap); padding: 0; }
       .answer, .others { order: 1; } .layers-area { order: 2; } .asks { order: 3; } .photos { order: 4; } .columns-area { order: 5; }
-      .predictions, .caveat, .elsewhere { order: 6; } .sheet-area, .foot { order: 7; } .tools-area { order: 8; justify-content: center; }
+      .predictions, .caveat, .elsewhere { order: 6; } .sheet-area, .foot { order: 7; }
       .choices span { padding: 0.5em 0.9em; }
+      .link, .columns-name .term { padding-block: 0.7em; }
     }
     &[data-presenting] {
       position: fixed; inset: 0; z-index: 50; background: var(--body-background-fill); overflow: auto; align-content: center;
       --side: min((100dvh - 50px - 7.4em) / 1.083, 100cqw - 120px); font-size: clamp(18px, 1.6cqw, 34px);
       grid-template-columns: var(--side) minmax(0, 22em); grid-template-rows: auto auto auto;
       grid-template-areas: "notices notices" "stage side" "layers layers";
-      .top, .photos, .columns-area, .sheet-area, .foot, .tools-area, .overlays, .more, .side > :not(.answer, .of-mode) { display: none; }
-      .title { grid-column: 1 / -1; min-height: 1.4em; }
+      .top, .photos, .columns-area, .sheet-area, .foot, .tools-area > :not([data-part="present"]), .overlays, .more, .side > :not(.answer, .of-mode) { display: none; }
+      .tools-area { position: absolute; top: 8px; right: 14px; font-size: 0.6em; opacity: 0.6; } .tools-area:is(:hover, :focus-within) { opacity: 1; }
+      .title { grid-column: 1 / -1; height: 1.4em; }
     }
     @media (forced-colors: active) {
       .choices input:checked + span, button[aria-pressed="true"] { outline: 3px solid Highlight; }
     }`,
 
   start({ root, store }) {
+    document.documentElement.style.scrollbarGutter = "stable"; // what unfolds below moves nothing aside
     store.show(({ explanation, maps, attention, coming, wanted, presenting }) => {
       root.ariaBusy = String(!!coming || (!!explanation && wanted !== explanation.url));
       root.toggleAttribute("data-presenting", presenting);

@@ -2,7 +2,7 @@
 
 /** @import { Context } from "./dom.js" */
 
-const SOON = 200; // milliseconds, after which a load is worth a word
+const SOON = 60; // milliseconds, after which a load is worth a word
 
 /**
  * @param {Context} context

@@ -17,7 +17,7 @@ import { initialState, opened } from "./view.js";
 /**
  * @typedef {object} Component  What Gradio hands to a script.
  * @property {HTMLElement} element
- * @property {{ slot: string, value: any, models?: Model[] }} props
+ * @property {{ slot: string, value: any, models?: Model[], title: string }} props
  * @property {(event: string, data: object) => void} trigger
  * @property {(prop: string, f: () => void) => void} watch
  */
@@ -45,6 +45,7 @@ export function start(/** @type {Component} */ { element, props, trigger, watch 
   store.set({ models: props.models ?? [], coming: announced.get(slot) ?? null });
   followTheme(context);
   mount(frame, root, context);
+  /** @type {Element} */ (root.querySelector("h1")).textContent = props.title;
   for (const [place, panels] of Object.entries(PLACES))
     for (const panel of panels)
       mount(panel, /** @type {Element} */ (root.querySelector(`[data-place="${place}"]`)), context);
@@ -107,12 +108,14 @@ async function open(/** @type {Context} */ { store, ask }, /** @type {string | u
   if (url === wanted) return before?.url === url ? store.set({ coming: null }) : undefined;
   store.set({ wanted: url });
   try {
-    const explanation = await ask.read(url, async (file) => new Explanation(file, await pictureOf(file), url));
+    const read = () => ask.read(url, async (file) => new Explanation(file, await pictureOf(file), url));
+    const explanation = await read().catch(read); // a network may fail once
     store.set(opened(store.get(), explanation));
     before?.picture.close();
   } catch (error) {
     const { message } = /** @type {Error} */ (error);
-    store.set({ coming: null, failed: `The map could not be fetched (${message}): try again.` });
+    const failed = `The map could not be fetched (${message}): choose another photo, or reload the page.`;
+    store.set({ wanted: before?.url ?? null, coming: null, failed });
   }
 }
 

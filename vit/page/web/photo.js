@@ -8,10 +8,10 @@ import { announce, isShown, offer } from "./main.js";
 const MARKUP = `
   <button type="button" class="own" data-part="own"><span class="plus" aria-hidden="true">+</span> <span class="word">your photo</span></button>
   <div class="ways" popover data-part="ways" role="dialog" aria-label="Your photo">
-    <label class="way"><input type="file" accept="image/*" data-part="file"><span>Choose a file</span></label>
+    <label class="way"><input type="file" accept="image/*,.heic,.heif" data-part="file"><span>Choose a file</span></label>
     <button type="button" class="way" data-part="camera">Camera</button>
     <button type="button" class="way" data-part="paste">Paste</button>
-    <p>Or drop one anywhere on the page.</p>
+    <p class="by-mouse">Or drop one anywhere on the page.</p>
   </div>
   <div class="examples" data-part="examples" role="group" aria-label="Examples"></div>
   <p class="said" data-part="said" role="status"></p>
@@ -39,6 +39,7 @@ const STYLE = `
   .said:empty { display: none; }
   .ways:popover-open { display: grid; gap: 8px; }
   .ways { position: fixed; inset: auto; margin: 0; padding: 14px; border: 1px solid var(--line); border-radius: 12px; background: var(--background-fill-primary); color: var(--body-text-color); box-shadow: 0 12px 40px rgba(0, 0, 0, 0.35); }
+  @media (pointer: coarse) { .by-mouse { display: none; } }
   .shutter { display: flex; gap: 8px; justify-content: center; margin-top: 10px; }
   .way { position: relative; display: block; padding: 9px 16px; text-align: center; cursor: pointer; border: 1px solid var(--line); border-radius: 9px; background: var(--body-background-fill); }
   .way:hover { border-color: var(--accent); }

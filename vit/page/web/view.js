@@ -167,6 +167,7 @@ export function initialState(slot, linked) {
     told: {},
     hovered: null,
     across: 0,
+    step: null,
     playing: false,
     story: null,
     presenting: false,

@@ -46,6 +46,7 @@ export const GLOSSARY = {
   },
   "logit lens": {
     text: "What the classifier would say if this layer were the last: the final norm and head, applied early.",
+    markup: `<math display="block"><msub><mi>y</mi><mi>ℓ</mi></msub><mo>=</mo><mtext>LN</mtext><mo>(</mo><msubsup><mi>z</mi><mi>ℓ</mi><mn>0</mn></msubsup><mo>)</mo><mspace width="1em"></mspace><mtext>(Eq. 4, early)</mtext></math>`,
   },
   rollout: {
     text: "Attention followed through all layers down to the photo, half of each token being what it was before.",
@@ -62,6 +63,9 @@ export const GLOSSARY = {
   "Grad-CAM": {
     text: "Patches whose numbers, before the last layer, point the way that makes the class more likely.",
     markup: `<math display="block"><msup><mrow><mo>(</mo><munder><mo>∑</mo><mi>d</mi></munder><msub><mi>α</mi><mi>d</mi></msub><msub><mi>z</mi><mrow><mi>p</mi><mi>d</mi></mrow></msub><mo>)</mo></mrow><mo>+</mo></msup></math>`,
+  },
+  register: {
+    text: "A token that is no patch and no answer: the model keeps its notes there, and not in patches (Darcet et al., 2024).",
   },
   sink: {
     text: "A patch of little content that the model uses as scratch paper: it draws looks, but says nothing of the photo. Registers, tokens without a patch, take that work away (Darcet et al., 2024).",

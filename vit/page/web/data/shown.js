@@ -38,6 +38,7 @@ import { amount, capital, headName, layerName, ordinal, patchName, plain } from 
  * @property {Record<string, any>} told  what modes asked, by question
  * @property {number | null} hovered  a patch
  * @property {number} across  pixels of the stage
+ * @property {number | null} step  of the pipeline, where a mode is at one
  * @property {boolean} playing
  * @property {number | null} story  how far the opening has come, from 0 to 1; null when it is over
  * @property {boolean} presenting

@@ -3,7 +3,7 @@
 /** @import { Box } from "./overlays.js" */
 /** @typedef {{ colour: OffscreenCanvas, dim: OffscreenCanvas, pale: OffscreenCanvas, grey: OffscreenCanvas }} Photos */
 
-const [NIGHT, DAY] = ["rgb(16, 18, 24)", "rgb(250, 250, 249)"];
+const [NIGHT, DAY] = ["rgb(16, 18, 24)", "rgb(206, 211, 220)"];
 
 /**
  * A part of the photo: in colour, in grey, and in grey with the lights down, or with too much light.
@@ -27,7 +27,7 @@ export function photosOf(picture, size, view, width, height) {
   }
   const grey = new OffscreenCanvas(width, height);
   contextOf(grey).putImageData(pixels, 0, 0);
-  return { colour, grey, dim: under(grey, NIGHT, 0.25), pale: under(grey, DAY, 0.22) };
+  return { colour, grey, dim: under(grey, NIGHT, 0.25), pale: under(grey, DAY, 0.25) };
 }
 
 /**

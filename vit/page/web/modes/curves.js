@@ -12,7 +12,7 @@ import { cover } from "./cover.js";
 /** @import { Mode } from "../modes.js" */
 
 const KINDS = /** @type {const} */ (["deletion", "insertion"]);
-const [WIDTH, HEIGHT, LEFT, BOTTOM] = [300, 170, 34, 22]; // of a drawing
+const [WIDTH, HEIGHT, LEFT, BOTTOM] = [300, 130, 34, 22]; // of a drawing
 const COLOURS = ["c1", "c2", "c3", "c4", "c5", "c6"];
 const GREY = "rgb(128, 128, 128)";
 
@@ -37,8 +37,8 @@ const card = {
     <section class="curves" data-part="curves" aria-label="Which map is right?">
       <p>If a map is right, the answer falls fast when its patches go grey, the most relevant first, and rises fast when they alone come back.</p>
       <p class="ways"><button type="button" class="pill main" data-part="run">Try all maps</button> <button type="button" class="pill" data-part="stop" hidden>Stop</button> <progress data-part="curves-share" max="1" aria-label="Done" hidden></progress></p>
-      <div data-part="charts"></div>
       <p data-part="verdict" role="status"></p>
+      <div data-part="charts"></div>
       <p class="wide-row" data-part="along" hidden><label>Along the curve <input type="range" data-part="point" min="0" step="1"></label> <strong data-part="point-text" role="status"></strong></p>
       <table class="moved" data-part="areas" hidden><thead><tr><td></td><th scope="col">area, going</th><th scope="col">area, coming</th></tr></thead><tbody data-part="area-rows"></tbody></table>
     </section>`,
@@ -46,7 +46,7 @@ const card = {
   style: `
     .curves { display: grid; grid-template-columns: minmax(0, 1fr); gap: 10px; }
     .curves .ways { display: flex; gap: 10px; align-items: center; } .curves progress { flex: 1; accent-color: var(--accent); }
-    .curves h3 { margin: 4px 0; } .curves svg { width: 100%; height: auto; display: block; touch-action: none; cursor: crosshair; }
+    .curves h3 { margin: 4px 0; } .curves svg { width: 100%; height: auto; display: block; touch-action: none; user-select: none; cursor: crosshair; }
     .curves text { fill: var(--quiet); font-size: 10px; } .curves .axis { stroke: var(--line); fill: none; }
     .curves .band { fill: color-mix(in srgb, var(--body-text-color) 14%, transparent); }
     .curves polyline { fill: none; stroke-width: 2; stroke: var(--c); } .curves polyline.now { stroke-width: 4; } .curves circle { fill: var(--c); }
@@ -62,13 +62,20 @@ const card = {
     const tell = (/** @type {object} */ changes) => store.set({ told: { ...current().told, ...changes } });
     let run = 0;
 
-    part("run").addEventListener("click", async () => {
+    const start = async () => {
       const mine = ++run;
       tell({ curves: [], running: true });
       await ask("ask_curves", {}, ({ url }) =>
         read(url, (file) => file).then((file) => mine === run && tell({ curves: [...found(current()), file] })),
       );
       if (mine === run) tell({ running: false });
+    };
+    part("run").addEventListener("click", start);
+    let isLinked = true;
+    show(({ at, told, explanation, wanted }) => {
+      // An address that names a point of a curve asks for the curves.
+      if (isLinked && at && !told.curves && explanation.predictions.length && wanted === explanation.url) start();
+      isLinked = false;
     });
     part("stop").addEventListener("click", () => {
       run++;

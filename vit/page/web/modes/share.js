@@ -16,7 +16,7 @@ const MARKUP = `
       <label>A line for the one who opens it <input type="text" data-part="task-field" placeholder="What does head 2 look for?"></label>
       <label>Link <input type="text" readonly data-part="link"></label>
       <p class="share-ways"><button type="button" class="pill main" data-part="copy-link">Copy</button> <span data-part="link-text" role="status"></span></p>
-      <h3>Take away</h3>
+      <h3>Save</h3>
       <p class="share-ways">
         <button type="button" class="pill" data-part="save-view">Picture</button>
         <button type="button" class="pill" data-part="save-sheet">All layers</button>
@@ -36,7 +36,7 @@ const STYLE = `
   .share label { display: grid; gap: 3px; font-size: 0.9em; }
   .share input { width: 100%; padding: 7px 9px; border: 1px solid var(--line); border-radius: 8px; background: var(--body-background-fill); }
   .share-ways { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; }
-  .share canvas { width: min(230px, 60vw); aspect-ratio: 1; image-rendering: pixelated; border-radius: 8px; background: white; }`;
+  .share canvas { width: min(230px, 60vw); height: min(230px, 60vw); flex: none; image-rendering: pixelated; border-radius: 8px; background: white; }`;
 
 /** Opens the dialog. */
 export function share(/** @type {Context} */ { store, ask: { ask } }, /** @type {HTMLDialogElement} */ dialog) {
@@ -53,7 +53,7 @@ export function share(/** @type {Context} */ { store, ask: { ask } }, /** @type 
     part("task-field").oninput = update;
     part("copy-link").onclick = copy;
     part("save-view").onclick = () => {
-      const what = ofWholeModel(state()) ? "" : `layer-${layer(state())}`;
+      const what = ofWholeModel(state()) ? "" : `layer-${layer(state()) + 1}`;
       savePicture(viewFigure(state()), figureName(state(), what));
     };
     part("save-sheet").onclick = () => savePicture(sheetFigure(state()), figureName(state(), "all-layers"));

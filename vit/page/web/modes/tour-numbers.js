@@ -1,16 +1,18 @@
 // What stands under each page of the tour: the numbers of the pass, as tables, bars and strips of colour.
 
-import { layerName, patchName, percent, plain, prefixName } from "../data/words.js";
+import { layerName, patchName, percent, plain } from "../data/words.js";
 import { make } from "../dom.js";
 import { heatTile } from "../draw/heat.js";
 import { coloursOf } from "../draw/picture.js";
-import { digits } from "./tour-words.js";
+import { digits, share } from "./tour-words.js";
 
 /** @import { Explained } from "../data/shown.js" */
 /** @import { File } from "../data/safetensors.js" */
 /** @typedef {{ state: Explained, figures: File | null, trace: File | null, act: Record<string, () => void> }} Known */
 
 const FIRST = 3; // numbers of a vector that are written
+const PLACES = 3; // after the point, of what is summed
+const LONGEST = 40; // percent of the width that the longest bar has
 
 /** @type {Record<string, (known: Known) => (Element | null)[]>} */
 export const NUMBERS = {
@@ -47,23 +49,27 @@ export const NUMBERS = {
   scores({ state, trace }) {
     if (!trace) return [];
     const { products, scores, terms, attention, query } = trace.tensors;
-    const { listed, others, total } = trace.about;
+    const { listed, groups, total, product } = trace.about;
     const rows = listed.map((/** @type {number} */ token, /** @type {number} */ place) => [
-      `${place + 1} ${tokenName(state, token)}`,
+      tokenName(state, token, place),
       digits(products.data[token]),
       digits(scores.data[token]),
       digits(terms.data[token]),
-      percent(attention.data[token]),
+      share(attention.data[token]),
+    ]);
+    const together = groups.map((/** @type {any} */ { name, term, ...group }) => [
+      ...[name, "", "", digits(term), share(group.share)],
     ]);
     return [
       table(
-        ["", ["q·k", "q"], `: √${query.data.length}`, "eˣ", ["share", "a"]],
-        [
-          ...rows,
-          [`${terms.data.length - listed.length} others`, "", "", digits(others.term), percent(others.share)],
-          ["sum", "", "", digits(total), percent(1)],
-        ],
+        ["", ["q·k", "q"], `÷ √${query.data.length}`, "eˣ", ["share", "a"]],
+        [...rows, ...together, ["sum", "", "", digits(total), share(1)]],
         "scores",
+        true,
+      ),
+      said(
+        "product",
+        `The first, the other ${query.data.length - product.terms.length} products as its last term: ${sum("q·k", [...product.terms, product.others], products.data[listed[0]])}`,
       ),
     ];
   },
@@ -71,24 +77,25 @@ export const NUMBERS = {
   sum({ state, trace }) {
     if (!trace) return [];
     const { attention, values, weighted } = trace.tensors;
-    const { listed, others } = trace.about;
+    const { listed, groups } = trace.about;
     const first = (/** @type {ArrayLike<number>} */ data, from = 0) =>
-      Array.from({ length: FIRST }, (_, at) => digits(data[from + at], 3));
+      Array.from({ length: FIRST }, (_, at) => digits(Number(data[from + at].toFixed(PLACES)), 3));
     const rows = listed.map((/** @type {number} */ token, /** @type {number} */ place) => [
-      `${place + 1} ${tokenName(state, token)}`,
-      percent(attention.data[token]),
+      tokenName(state, token, place),
+      share(attention.data[token]),
       ...first(values.data, place * weighted.data.length),
+    ]);
+    const together = groups.map((/** @type {any} */ { name, values, ...group }) => [
+      ...[`${name} *`, share(group.share), ...first(values)],
     ]);
     return [
       table(
         ["", ["share", "a"], ["v₁", "v"], ["v₂", "v"], ["v₃", "v"]],
-        [
-          ...rows,
-          ["others, already × share", percent(others.share), ...first(others.values)],
-          ["share × v, summed", percent(1), ...first(weighted.data)],
-        ],
+        [...rows, ...together, ["share × v, summed", share(1), ...first(weighted.data)]],
         "sum",
+        true,
       ),
+      said("together", "* together, and already times their shares"),
       vector("v", "Σ av", trace, "weighted", state),
     ];
   },
@@ -130,26 +137,28 @@ export const NUMBERS = {
     const { decided } = state.explanation;
     if (!decided.length) return [];
     const rows = decided.map(([[label, share]], layer) => [layerName(layer), plain(label), percent(share)]);
-    return [table(["after", "it would say", ""], rows, "decided")];
+    return [table(["after", "it would say", ""], rows, "decided", true)];
   },
 
   answer({ state, figures }) {
     if (!figures) return [];
-    const { logits, terms, others, others_share, total } = figures.about;
+    const { logits, terms, others, others_share, total, logit } = figures.about;
     if (!logits) return [said("logits", "This model has no classes: its tokens are the answer.")];
     const rows = state.explanation.predictions.map(({ label, probability }, place) => [
       plain(label),
       digits(logits[place]),
       digits(terms[place]),
-      percent(probability),
+      share(probability),
     ]);
     return [
       vector("y", "y", figures, "pooled", state),
       table(
         ["", ["logit", "y"], "eˣ", "share"],
-        [...rows, ["all others", "", digits(others), percent(others_share)], ["sum", "", digits(total), percent(1)]],
+        [...rows, ["all others", "", digits(others), share(others_share)], ["sum", "", digits(total), share(1)]],
         "logits",
+        true,
       ),
+      logit && written(logit, plain(state.explanation.predictions[0].label), digits(logits[0])),
     ];
   },
 
@@ -167,14 +176,21 @@ export const NUMBERS = {
   sinks({ state, figures, act }) {
     if (!figures) return [];
     const { explanation, layer } = state;
-    const [middle, longest] = figures.about.lengths[layer];
-    const rows = [
-      ["the middle one of all patches", digits(middle, 3)],
-      ["the longest", digits(longest, 3)],
+    const { lengths, lengths_before } = figures.about;
+    const kinds = [
+      ["middle", "the middle one of all patches"],
+      ["longest", "the longest patch"],
+      ["register", "a register, on average"],
     ];
+    const columns = [lengths[layer], ...(lengths_before ? [lengths_before[layer]] : [])];
+    const cells = (/** @type {string} */ kind) =>
+      columns.map((lengths) => (lengths[kind] === undefined ? "" : digits(lengths[kind], 3)));
+    const rows = kinds
+      .filter(([kind]) => lengths[layer][kind] !== undefined)
+      .map(([kind, text]) => [text, ...cells(kind)]);
     const given = explanation.model.endsWith("#registers");
     return [
-      table(["length", ""], rows, "norms"),
+      table(["length of", ...(lengths_before ? ["with registers", "without"] : [""])], rows, "norms"),
       explanation.canHaveRegisters ? button("registers", "Give it registers", act.give) : null,
       given ? button("registers", "Without them", act.takeBack) : null,
     ];
@@ -191,9 +207,10 @@ const head = (/** @type {number} */ count) => Array.from({ length: count }, (_, 
  * @param {(string | [text: string, letter: string])[]} titles
  * @param {string[][]} rows
  * @param {string} part
+ * @param {boolean} [summed]  the last row is what the others come to
  */
-function table(titles, rows, part) {
-  const made = make("table", {}, { part: `numbers-${part}` });
+function table(titles, rows, part, summed = false) {
+  const made = make("table", { className: summed ? "summed" : "" }, { part: `numbers-${part}` });
   const first = made.createTHead().insertRow();
   for (const title of titles) {
     const [textContent, className] = typeof title === "string" ? [title, ""] : title;
@@ -237,6 +254,36 @@ function vector(letter, name, file, key, state, row) {
     make("span", { className: "quiet", textContent: `${width} numbers: ${written} …` }),
   );
   return made;
+}
+
+/** A sum as it is written, to be checked by hand: what it is of, its first terms, all others together, what they come to. */
+const sum = (/** @type {string} */ what, /** @type {number[]} */ terms, /** @type {number} */ total) =>
+  `${what} = ${terms.map(places).join(" + ")} = ${places(total)}`.replaceAll("+ −", "− ");
+
+const places = (/** @type {number} */ value) => value.toFixed(PLACES).replace("-", "−");
+
+/**
+ * The largest terms of a logit, each what is read times a weight.
+ * @param {any} logit
+ * @param {string} name
+ * @param {string} total
+ */
+function written(logit, name, total) {
+  const rows = logit.numbers.map((/** @type {number} */ number, /** @type {number} */ place) => [
+    `number ${number + 1} of ${logit.count}`,
+    ...[logit.read, logit.weights, logit.terms].map((values) => digits(values[place], 4)),
+  ]);
+  return table(
+    [`logit of ${name}`, ["y", "y"], "× weight", "= term"],
+    [
+      ...rows,
+      ["all other terms", "", "", digits(logit.others, 3)],
+      ["bias", "", "", digits(logit.bias, 3)],
+      ["sum", "", "", total],
+    ],
+    "logit",
+    true,
+  );
 }
 
 /** The principal components of the filters. */
@@ -286,7 +333,7 @@ function lengths(/** @type {[text: string, letter: string, length: number, part:
   for (const [text, letter, length, part] of rows) {
     const row = make("p");
     const bar = make("i", { className: letter });
-    bar.style.width = `${(length / highest) * 100}%`;
+    bar.style.width = `${(length / highest) * LONGEST}%`;
     const shown = make("span", { textContent: `‖${text}‖ = ` });
     row.append(shown, make("b", { textContent: digits(length, 3) }, { part: `length-${part}` }), bar);
     made.append(row);
@@ -308,9 +355,14 @@ function folded(textContent, content) {
   return made;
 }
 
-/** What a token is called in a few words. */
-function tokenName(/** @type {Explained} */ { explanation }, /** @type {number} */ token) {
-  const patch = explanation.patchOf(token);
-  if (patch === null) return prefixName(explanation.prefix[token]);
-  return patchName(patch, explanation.grid).replace("the patch in ", "").replace("column", "col.");
+/**
+ * What a patch that is written out is called in a few words; the last is the one that is followed.
+ * @param {Explained} state
+ * @param {number} token
+ * @param {number} place
+ */
+function tokenName({ explanation, token: followed }, token, place) {
+  if (token === followed) return `${place + 1} itself`;
+  const name = patchName(explanation.patchOf(token) ?? 0, explanation.grid);
+  return `${place + 1} ${name.replace("the patch in ", "").replace("column", "col.")}`;
 }

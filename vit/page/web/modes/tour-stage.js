@@ -3,7 +3,8 @@
 import { heatTile } from "../draw/heat.js";
 import { drawGrid, outline } from "../draw/marks.js";
 import { boxOn, patchBox, photosOf, viewOf } from "../draw/photo.js";
-import { coloursOf } from "../draw/picture.js";
+import { coloursOf, drawMap, small, thumbnail } from "../draw/picture.js";
+import { look } from "./what-if-shown.js";
 
 /** @import { Explained } from "../data/shown.js" */
 /** @import { File } from "../data/safetensors.js" */
@@ -21,6 +22,7 @@ import { coloursOf } from "../draw/picture.js";
  */
 
 const FOLLOWED = "#ffd60a";
+const LETTERS = { x: "#fdba74", p: "#f0abfc", q: "#93c5fd", k: "#fca5a5" }; // as in the text, on dark
 const GAP = 0.16; // of a patch, between patches that are pulled apart
 
 /** @type {Record<string, (scene: Scene) => void>} */
@@ -75,7 +77,8 @@ export const SCENES = {
       const [row, column] = [Math.floor(at / columns), at % columns];
       context.fillRect(left + column * cell, top + row * cell, cell - ratio * 0.7, cell - ratio * 0.7);
     }
-    outline(context, [left, top, columns * cell, rows * cell], FOLLOWED, ratio);
+    outline(context, [left, top, columns * cell, rows * cell], LETTERS.x, ratio);
+    label(context, "x", [left + 16 * ratio, top + 18 * ratio], LETTERS.x, ratio);
   },
 
   position({ context, state, trace, box, patch, ratio }) {
@@ -83,23 +86,48 @@ export const SCENES = {
     const values = /** @type {Float32Array} */ (trace.tensors.similarity.data);
     heat(context, state, values, box);
     drawGrid(context, box, state.explanation.grid, ratio);
-    outline(context, patchBox(patch, box, state.explanation.grid), FOLLOWED, ratio);
+    outline(context, patchBox(patch, box, state.explanation.grid), LETTERS.p, ratio);
   },
 
   scores({ context, state: { explanation }, trace, box, ratio }) {
     if (!trace) return;
-    for (const [place, token] of trace.about.listed.entries()) {
-      const patch = explanation.patchOf(token);
-      if (patch === null) continue;
-      const [x, y, width, height] = patchBox(patch, box, explanation.grid);
-      outline(context, [x, y, width, height], FOLLOWED, ratio);
-      label(context, String(place + 1), x + width / 2, y + height / 2, ratio);
+    const { listed } = trace.about;
+    for (const [place, token] of listed.entries()) {
+      const [x, y, width, height] = patchBox(explanation.patchOf(token) ?? 0, box, explanation.grid);
+      const [text, colour] = place === listed.length - 1 ? ["q", LETTERS.q] : [String(place + 1), LETTERS.k];
+      outline(context, [x, y, width, height], colour, ratio);
+      label(context, text, [x + width / 2, y + height / 2], colour, ratio);
     }
   },
 
-  sum: (scene) => SCENES.scores(scene),
+  sum({ context, state, trace, patch, ratio }) {
+    const { explanation, head, dark } = state;
+    context.fillStyle = dark ? "#101218" : "#eeeeec";
+    context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+    if (!trace) return;
+    const { shape, data } = trace.tensors.heads;
+    const ready = small(explanation, Math.max(context.canvas.width, context.canvas.height) / 2);
+    for (const [place, [left, top, width, height]] of beside(context, shape[0], ready.width / ready.height).entries()) {
+      const values = /** @type {Float32Array} */ (data.subarray(place * shape[1], (place + 1) * shape[1]));
+      context.drawImage(thumbnail(ready, state, values), left, top, width, height);
+      const box = /** @type {Box} */ ([left, top, left + width, top + height]);
+      outline(context, patchBox(patch, box, explanation.grid), LETTERS.q, ratio);
+      label(context, `head ${place + 1}`, [left + 34 * ratio, top + 16 * ratio], FOLLOWED, ratio);
+      if (place === head) outline(context, [left, top, width, height], FOLLOWED, ratio);
+    }
+  },
 
-  distance({ context, state: { explanation, dark }, figures, ratio }) {
+  residual: (scene) => ofEach(scene, "steps"),
+
+  mlp: (scene) => ofEach(scene, "neuron"),
+
+  layers({ context, state, photos, box }) {
+    drawMap(context, photos, box, state, look(state, state.explanation, state.layer));
+  },
+
+  answer: (scene) => SCENES.layers(scene),
+
+  distance({ context, state: { dark }, figures, ratio }) {
     const { canvas } = context;
     const [ground, ink, line] = dark ? ["#101218", "#e5e7eb", "#3f4550"] : ["#fafaf9", "#1f2937", "#d6d3d1"];
     context.fillStyle = ground;
@@ -108,7 +136,7 @@ export const SCENES = {
     const { data, shape } = figures.tensors.distance;
     const [layers, heads] = shape;
     const [left, right, top, bottom] = [64 * ratio, canvas.width - 24 * ratio, 64 * ratio, canvas.height - 60 * ratio];
-    const highest = explanation.sizes.patch * Math.hypot(...explanation.grid) * 0.75;
+    const highest = 40 * Math.ceil((1.05 * Math.max(...data)) / 40);
     const across = (/** @type {number} */ layer) => left + ((layer + 0.5) / layers) * (right - left);
     const down = (/** @type {number} */ pixels) => bottom - (pixels / highest) * (bottom - top);
     context.font = `${13 * ratio}px system-ui, sans-serif`;
@@ -144,15 +172,26 @@ export const SCENES = {
     context.restore();
   },
 
-  sinks({ context, state, figures, box, ratio }) {
+  sinks({ context, state, figures, ratio }) {
+    const { layer, explanation, dark } = state;
+    context.fillStyle = dark ? "#101218" : "#eeeeec";
+    context.fillRect(0, 0, context.canvas.width, context.canvas.height);
     if (!figures) return;
-    const { layer, explanation } = state;
-    const { data } = figures.tensors.norms;
-    const values = /** @type {Float32Array} */ (
-      data.subarray(layer * explanation.patches, (layer + 1) * explanation.patches)
+    const { norms, norms_before } = figures.tensors;
+    const both = [norms, ...(norms_before ? [norms_before] : [])].map(
+      ({ data }) =>
+        /** @type {Float32Array} */ (data.subarray(layer * explanation.patches, (layer + 1) * explanation.patches)),
     );
-    heat(context, state, values, box);
-    drawGrid(context, box, explanation.grid, ratio);
+    const [rows, columns] = explanation.grid;
+    const every = both.flatMap((values) => [...values]);
+    const scale = /** @type {[number, number]} */ ([Math.min(...every), Math.max(...every)]);
+    for (const [place, [left, top, width, height]] of beside(context, both.length, columns / rows).entries()) {
+      const box = /** @type {Box} */ ([left, top, left + width, top + height]);
+      heat(context, state, both[place], box, scale);
+      drawGrid(context, box, explanation.grid, ratio);
+      if (both.length > 1)
+        label(context, place ? "without" : "with registers", [left + width / 2, top - 16 * ratio], FOLLOWED, ratio);
+    }
   },
 
   without({ context, state: { explanation, dark }, photos, box, figures, ratio }) {
@@ -165,13 +204,44 @@ export const SCENES = {
 };
 
 /**
+ * Places for pictures of a shape beside one another, as large as there is room: x, y, width, height.
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} count
+ * @param {number} shape  width over height
+ */
+function beside({ canvas }, count, shape) {
+  const columns = Math.ceil(Math.sqrt(count));
+  const rows = Math.ceil(count / columns);
+  const [across, down] = [canvas.width / columns, canvas.height / rows];
+  const width = Math.min(across, down * shape) * (count > 1 ? 1 - GAP / 4 : 1);
+  const height = width / shape;
+  return Array.from({ length: count }, (_, place) => {
+    const [row, column] = [Math.floor(place / columns), place % columns];
+    const at = [column * across + (across - width) / 2, row * down + (down - height) / 2];
+    return /** @type {[number, number, number, number]} */ ([...at, width, height]);
+  });
+}
+
+/**
+ * A number of the trace for each patch, over the photo.
+ * @param {Scene} scene
+ * @param {string} name
+ */
+function ofEach({ context, state, trace, box, patch, ratio }, name) {
+  if (!trace) return;
+  heat(context, state, /** @type {Float32Array} */ (trace.tensors[name].data), box);
+  drawGrid(context, box, state.explanation.grid, ratio);
+  outline(context, patchBox(patch, box, state.explanation.grid), FOLLOWED, ratio);
+}
+
+/**
  * @param {CanvasRenderingContext2D} context
  * @param {Explained} state
  * @param {Float32Array} values
  * @param {Box} box
+ * @param {[number, number]} scale
  */
-function heat(context, state, values, [left, top, right, bottom]) {
-  const scale = /** @type {[number, number]} */ ([Math.min(...values), Math.max(...values)]);
+function heat(context, state, values, [left, top, right, bottom], scale = [Math.min(...values), Math.max(...values)]) {
   const tile = heatTile(values, state.explanation.grid, scale, { colours: coloursOf(state), smooth: false });
   context.imageSmoothingEnabled = false;
   context.drawImage(tile, left, top, right - left, bottom - top);
@@ -180,18 +250,18 @@ function heat(context, state, values, [left, top, right, bottom]) {
 /**
  * @param {CanvasRenderingContext2D} context
  * @param {string} text
- * @param {number} x
- * @param {number} y
+ * @param {[x: number, y: number]} middle
+ * @param {string} colour
  * @param {number} ratio
  */
-function label(context, text, x, y, ratio) {
+function label(context, text, [x, y], colour, ratio) {
   context.font = `bold ${15 * ratio}px system-ui, sans-serif`;
   context.textAlign = "center";
   context.textBaseline = "middle";
   context.lineWidth = 4 * ratio;
   context.strokeStyle = "rgba(0, 0, 0, 0.85)";
   context.strokeText(text, x, y);
-  context.fillStyle = FOLLOWED;
+  context.fillStyle = colour;
   context.fillText(text, x, y);
 }
 

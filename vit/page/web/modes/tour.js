@@ -18,6 +18,7 @@ import { coloured, fill, numbers } from "./tour-words.js";
 const REGISTERS = "#registers"; // after a model's source, as models.py has it
 const AROUND = 4; // lines of code before and after the one that is meant
 const SWIPE = 60; // pixels
+const ATTENTION = 3; // its step of the pipeline
 
 const placeOf = (/** @type {Explained} */ { at }) =>
   Math.max(
@@ -69,7 +70,10 @@ const card = {
     .tour-numbers tr { border: 0 !important; }
     .tour-numbers :is(td, th) { padding: 2px 6px; text-align: right; border: 0; border-bottom: 1px solid var(--line); font-weight: 400; white-space: nowrap; }
     .tour-numbers th:first-child, .tour-numbers td:first-child { text-align: left; padding-left: 0; }
-    .tour-numbers tbody tr:last-child > * { font-weight: 600; border-bottom: 0; }
+    .tour-numbers tbody tr:last-child > * { border-bottom: 0; }
+    .tour-numbers .summed tbody tr:last-child > * { font-weight: 600; }
+    .tour-numbers > p { font-size: 0.85em; }
+    .tour-numbers .pill { justify-self: start; }
     .vector { margin: 0; display: grid; grid-template-columns: 3em 1fr; gap: 1px 8px; align-items: center; }
     .vector canvas { width: 100%; height: 1.1em; image-rendering: pixelated; border-radius: 4px; }
     .vector .quiet { grid-column: 2; font-size: 0.78em; font-variant-numeric: tabular-nums; white-space: pre; overflow: hidden; text-overflow: ellipsis; }
@@ -80,7 +84,7 @@ const card = {
     .features canvas { width: 100%; image-rendering: pixelated; border-radius: 5px; display: block; }
     .lengths { display: grid; gap: 4px; font-size: 0.88em; }
     .lengths p { display: flex; gap: 0.3em; align-items: center; }
-    .lengths i { order: -1; flex: none; height: 0.8em; border-radius: 3px; background: currentColor; max-width: 40%; }
+    .lengths i { order: -1; flex: none; height: 0.8em; border-radius: 3px; background: currentColor; }
     .tour-nav { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 10px; padding-top: 4px; }
     .tour-nav ol { flex: 1 0 100%; order: -1; display: flex; justify-content: space-between; }
     .tour-nav li button { width: 24px; height: 24px; display: grid; place-items: center; border-radius: 50%; max-width: 100%; }
@@ -100,12 +104,18 @@ const card = {
     }`,
 
   start(context) {
-    const { part, store, show } = context;
+    const { part, root, store, show } = context;
     const current = () => /** @type {Explained} */ (store.get());
     const go = (/** @type {number} */ place) => {
       if (place < 0 || place >= PAGES.length) return;
-      store.set({ at: PAGES[place].name, playing: false });
+      const { name, begins } = PAGES[place];
+      const layer = begins && { first: 0, last: current().explanation.layers - 1 }[begins];
+      const isAhead = place > placeOf(current());
+      store.set({ at: name, playing: false, ...(isAhead && layer !== undefined && { layer }) });
       part("tour-title").focus({ preventScroll: true });
+      if (part("tour-title").getBoundingClientRect().top < 0)
+        // on a phone, after a long page
+        root.querySelector('[data-place="stage"]')?.scrollIntoView();
     };
     const turn = (/** @type {number} */ by) => go(placeOf(current()) + by);
     const act = {
@@ -114,6 +124,18 @@ const card = {
       takeAway: () => choose(store, { mode: "what-if", at: `grey:${figuresOf(current())?.about.patch}` }),
     };
 
+    // What was shown before the tour is shown again after it.
+    /** @type {{ url: string, settings: Partial<Explained> } | null} */
+    let before = null;
+    store.show(({ mode, explanation }) => {
+      if (!explanation || (mode === "tour") === !!before) return;
+      const { map, token, layer, head } = current();
+      if (mode === "tour") before = { url: explanation.url, settings: { map, token, layer, head } };
+      else {
+        if (before?.url === explanation.url && mode === "look") store.set(before.settings);
+        before = null;
+      }
+    });
     keepAsking(context, "ask_figures", () => ({}));
     keepAsking(context, "ask_trace", (state) => {
       const patch = followed(state);
@@ -136,6 +158,8 @@ const card = {
       part("tour-equation").replaceChildren(
         ...(markup ? [document.createRange().createContextualFragment(markup)] : []),
       );
+      for (const number of part("tour-equation").querySelectorAll("mn"))
+        number.textContent = fill(number.textContent, numbers(state));
       part("tour-back").disabled = place === 0;
       part("tour-next").disabled = place === PAGES.length - 1;
       for (const [each, row] of [...part("tour-dots").children].entries())
@@ -156,7 +180,7 @@ const card = {
       const { follows, covered } = pageOf(state);
       const { name } = tokenMethod(state.explanation);
       const patch = followed(state);
-      if (covered || (follows && patch === null)) return;
+      if (follows ? patch === null : covered) return;
       if (state.map !== name) choose(store, { map: name });
       else if (follows && pinned(state) === null) choose(store, { token: state.explanation.tokenOf(patch) });
       if (follows && typeof state.head !== "number") choose(store, { head: 0 });
@@ -181,14 +205,23 @@ const card = {
     part("tour-back").addEventListener("click", () => turn(-1));
     part("tour-next").addEventListener("click", () => turn(1));
 
-    part("tour").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-      if (event.key === "Escape") event.stopPropagation(); // the patch stays
-      const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -1, PageDown: 1 }[event.key];
-      if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.stopPropagation();
-      event.preventDefault();
-      turn(step);
-    });
+    const isHere = (/** @type {Element} */ target) =>
+      part("tour").contains(target) || // or where no other thing has the keys
+      target.matches('[data-part="stage"]') ||
+      (context.slot === "a" && target === document.body);
+    window.addEventListener(
+      "keydown",
+      (/** @type {KeyboardEvent} */ event) => {
+        if (store.get().mode !== "tour" || !isHere(/** @type {Element} */ (event.target))) return;
+        if (event.key === "Escape" && !store.get().presenting) event.stopPropagation(); // the patch stays
+        const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -1, PageDown: 1 }[event.key];
+        if (!step || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+        event.stopPropagation();
+        event.preventDefault();
+        turn(step);
+      },
+      { capture: true },
+    );
     let from = 0;
     part("tour").addEventListener("touchstart", (/** @type {TouchEvent} */ { touches }) => {
       from = touches[0].clientX;
@@ -215,11 +248,12 @@ const scene = {
     const ground = memo(sceneOf);
     const draw = show((state) => {
       const below = /** @type {HTMLCanvasElement} */ (root.querySelector('[data-part="stage"]'));
-      const { name, covered } = pageOf(state);
+      const { name, covered, apart } = pageOf(state);
       const { across, whole } = state; // drawn anew when the stage is
       part("tour-caption").hidden = !covered;
       part("tour-caption").textContent = covered ? fill(covered, numbers(state)) : "";
       canvas.hidden = !SCENES[name] || !across;
+      canvas.style.pointerEvents = apart ? "auto" : "none";
       if (canvas.hidden) return;
       Object.assign(canvas.style, {
         left: `${below.offsetLeft}px`,
@@ -237,6 +271,8 @@ const scene = {
     store.show((state) => {
       const covered = state.mode === "tour" && state.explanation && pageOf(/** @type {Explained} */ (state)).covered;
       root.toggleAttribute("data-covered", !!covered);
+      const isOpen = state.mode === "tour" && state.explanation;
+      store.set({ step: isOpen ? (pageOf(/** @type {Explained} */ (state)).step ?? ATTENTION) : null });
     });
   },
 };

@@ -1,17 +1,15 @@
 // What if: patches painted over, moved or taken out, heads and layers switched off; what was is beside what becomes.
 
-import { memo } from "../data/derive.js";
 import { Explanation } from "../data/explanation.js";
-import { attentionMaps } from "../data/maps.js";
 import { layer as layerOf } from "../data/shown.js";
-import { layerName, patchName, percent, plain } from "../data/words.js";
+import { layerName, percent, plain } from "../data/words.js";
 import { check, make } from "../dom.js";
-import { outline } from "../draw/marks.js";
-import { contextOf, patchAt, patchBox, photosOf } from "../draw/photo.js";
-import { drawMap, small, thumbnail } from "../draw/picture.js";
+import { drawMap, small } from "../draw/picture.js";
 import { keepAsking } from "./asking.js";
-import { none, read, write } from "./changes.js";
-import { cover } from "./cover.js";
+import { none, write } from "./changes.js";
+import { after, changesOf, look, questionOf, shownAs } from "./what-if-shown.js";
+import { paint } from "./what-if-stage.js";
+import { strip } from "./what-if-strip.js";
 
 /** @import { Explained } from "../data/shown.js" */
 /** @import { Panel } from "../dom.js" */
@@ -24,30 +22,6 @@ const TURNS = { 0: "0°", 90: "90°", 180: "180°", 270: "270°" };
 const CROPS = { 1: "all", 0.75: "¾", 0.5: "½", 0.25: "¼" };
 const SIZES = { 0.5: "½", 0.75: "¾", 1: "1", 1.5: "1½" };
 const SIDE = 320; // pixels of the two pictures
-const GREY = "rgb(128, 128, 128)";
-
-const changesOf = memo((/** @type {string} */ at) => read(at));
-const isPainted = (/** @type {Changes} */ { grey, blurred, removed }, /** @type {number} */ patch) =>
-  [grey, blurred, removed].some((set) => set.includes(patch));
-
-/** What is asked: the changes, and the classes whose shares are watched. */
-const questionOf = (/** @type {Explained} */ { at, explanation }) => ({
-  ...changesOf(at),
-  classes: explanation.predictions.map(({ index }) => index),
-});
-
-/** What became of it, or what it is while nothing has changed. */
-const after = (/** @type {Explained} */ { told, explanation }) =>
-  /** @type {Explanation} */ (told.ask_what_if?.explanation ?? explanation);
-
-/** What the class token looks at, in a layer; null where there is none. */
-function look(/** @type {Explained} */ state, /** @type {Explanation} */ explanation, /** @type {number} */ layer) {
-  if (!explanation.tensors.looks_at) return null;
-  const found = attentionMaps(explanation, null, new Map([[0, explanation.tensors]]), 0, "looks_at");
-  const values = found?.layers[layer][0] ?? null;
-  const flagged = explanation.outliers(layer);
-  return values && state.leaveOut ? values.map((value, patch) => (flagged[patch] ? 0 : value)) : values;
-}
 
 /** @type {Panel} */
 const card = {
@@ -179,7 +153,9 @@ const card = {
           predictions === one.predictions
             ? undefined
             : watched[one.predictions.findIndex((each) => each.label === label)];
-        return (found ?? known) === undefined ? "less" : percent(found ?? known);
+        if ((found ?? known) !== undefined) return percent(found ?? known);
+        const least = percent(predictions.at(-1)?.probability ?? 0); // it is not among the likeliest
+        return least.startsWith("<") ? least : `< ${least}`;
       };
       part("moved").hidden = !labels.length;
       part("moved-rows").replaceChildren(
@@ -297,169 +273,6 @@ const card = {
     });
     root.addEventListener("stroke", () => past.push(current().at)); // a stroke is undone as a whole
     store.watch(["explanation"], () => past.splice(0));
-  },
-};
-
-/** The state as if the other explanation were shown. */
-const shownAs = (/** @type {Explained} */ state, /** @type {Explanation} */ explanation) =>
-  /** @type {Explained} */ ({ ...state, explanation, scale: "own" });
-
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {[number, number, number, number]} place
- * @param {string} colour
- */
-function fill(context, place, colour) {
-  context.fillStyle = colour;
-  context.fillRect(...place);
-}
-
-/** @type {Panel} */
-const paint = {
-  markup: `
-    <canvas class="paint" data-part="paint" tabindex="0" role="application" aria-label="The photo, to paint on. Arrows: another patch. Enter: paint it."></canvas>
-    <p class="title" data-part="paint-title"></p>`,
-  style: `
-    .paint { position: absolute; touch-action: none; cursor: cell; border-radius: 12px; background: var(--card); }
-    .paint:focus-visible { outline-offset: -3px; }
-    &[data-mode="what-if"] :is([data-part="title-line"], .overlays, .more, .scale, .bubble) { display: none; }`,
-
-  start({ part, root, store, show }) {
-    const canvas = part("paint");
-    const photos = memo(photosOf);
-    const current = () => /** @type {Explained} */ (store.get());
-    let isDown = false;
-    /** @type {number | null} */
-    let first = null; // of two to swap
-
-    const draw = show((state) => {
-      const below = /** @type {HTMLCanvasElement} */ (root.querySelector('[data-part="stage"]'));
-      const changes = changesOf(state.at);
-      const { picture, size, grid, box } = after(state);
-      if (!state.across || !below.clientWidth) return;
-      const ratio = cover(canvas, root, size);
-      const context = canvas.getContext("2d");
-      const isNew = after(state) !== state.explanation;
-      const view = isNew ? /** @type {[number, number, number, number]} */ ([0, 0, size[0], size[1]]) : box;
-      const { colour } = photos(picture, size, view, canvas.width, canvas.height);
-      context.drawImage(colour, 0, 0);
-      const all = /** @type {[number, number, number, number]} */ ([0, 0, canvas.width, canvas.height]);
-      const moved = changes.shuffled !== null || changes.swapped.length > 0;
-      // Until the answer is here, the stroke itself.
-      for (const patch of moved ? [] : changes.grey) fill(context, patchBox(patch, all, grid), GREY);
-      for (const patch of changes.removed) {
-        const [x, y, across, down] = patchBox(patch, all, grid);
-        fill(context, [x, y, across, down], state.dark ? "#101218" : "#fafaf9");
-        context.strokeStyle = "rgba(128, 128, 128, 0.7)";
-        context.lineWidth = ratio;
-        context.strokeRect(x + ratio, y + ratio, across - 2 * ratio, down - 2 * ratio);
-      }
-      if (state.hovered !== null) outline(context, patchBox(state.hovered, all, grid), "white", ratio);
-      if (first !== null) outline(context, patchBox(first, all, grid), "#ffd60a", ratio);
-      const count = new Set([...changes.grey, ...changes.blurred, ...changes.removed]).size;
-      part("paint-title").textContent = count
-        ? `${count} of ${grid[0] * grid[1]} patches painted`
-        : "Paint on the photo";
-    });
-    new ResizeObserver(draw).observe(root);
-
-    const patchUnder = (/** @type {PointerEvent} */ { clientX, clientY }) => {
-      const { left, top, width, height } = canvas.getBoundingClientRect();
-      return patchAt(clientX - left, clientY - top, [0, 0, width, height], after(current()).grid);
-    };
-    const stroke = (/** @type {number | null} */ patch) => {
-      if (patch === null) return;
-      const { at, told } = current();
-      const [changes, brush] = [changesOf(at), told.brush ?? "grey"];
-      if (brush === "swapped") {
-        const one = first;
-        first = one === null ? patch : null;
-        if (one !== null && one !== patch) set({ ...changes, swapped: [...changes.swapped, [one, patch]] });
-        return draw();
-      }
-      const without = (/** @type {number[]} */ set) => set.filter((each) => each !== patch);
-      const next = {
-        ...changes,
-        grey: without(changes.grey),
-        blurred: without(changes.blurred),
-        removed: without(changes.removed),
-      };
-      if (brush !== "back") next[/** @type {"grey"} */ (brush)] = [...next[/** @type {"grey"} */ (brush)], patch];
-      if (brush === "back" ? isPainted(changes, patch) : !changes[/** @type {"grey"} */ (brush)].includes(patch))
-        set(next);
-    };
-    const set = (/** @type {Changes} */ changes) => {
-      if (changes.removed.length < after(current()).patches) store.set({ at: write(changes) });
-    };
-    canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
-      isDown = true;
-      canvas.setPointerCapture(event.pointerId);
-      root.dispatchEvent(new CustomEvent("stroke"));
-      stroke(patchUnder(event));
-    });
-    canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
-      const patch = patchUnder(event);
-      store.set({ hovered: patch });
-      if (isDown && (current().told.brush ?? "grey") !== "swapped") stroke(patch);
-    });
-    for (const end of ["pointerup", "pointercancel"])
-      canvas.addEventListener(end, () => {
-        isDown = false;
-      });
-    canvas.addEventListener("pointerleave", () => store.set({ hovered: null }));
-    canvas.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-      const [rows, columns] = after(current()).grid;
-      const from = current().hovered ?? Math.floor(rows / 2) * columns + Math.floor(columns / 2);
-      const steps = /** @type {Record<string, number>} */ ({
-        ArrowLeft: -1,
-        ArrowRight: 1,
-        ArrowUp: -columns,
-        ArrowDown: columns,
-      });
-      event.stopPropagation();
-      if (event.key in steps) {
-        event.preventDefault();
-        const to = from + steps[event.key];
-        const stays = Math.abs(steps[event.key]) === 1 && Math.floor(to / columns) !== Math.floor(from / columns);
-        const hovered = to < 0 || to >= rows * columns || stays ? from : to;
-        store.set({ hovered, said: patchName(hovered, [rows, columns]) });
-      } else if (event.key === "Enter" || event.key === " ") {
-        event.preventDefault();
-        root.dispatchEvent(new CustomEvent("stroke"));
-        stroke(from);
-      }
-    });
-  },
-};
-
-/** @type {Panel} */
-const strip = {
-  markup: `<p class="quiet what-if-now" data-part="strip-title">Now:</p><div class="what-if-strip" data-part="what-if-strip"></div>`,
-  style: `
-    .what-if-now { font-size: 0.8em; margin-top: 6px; }
-    .what-if-strip { display: grid; grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); gap: 4px; margin-left: 52px; }
-    .what-if-strip figure { margin: 0; min-width: 0; font-size: 0.7em; text-align: center; }
-    .what-if-strip canvas { width: 100%; display: block; border-radius: 6px; background: var(--card); }
-    .what-if-strip figcaption { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; color: var(--quiet); }
-    @container explorer (max-width: 639px) { .what-if-strip { margin-left: 0; } .what-if-strip figcaption { display: none; } .what-if-strip, .what-if-now { order: 2; } }`,
-
-  start({ part, show }) {
-    show((state) => {
-      const explanation = after(state);
-      const ready = small(explanation, 112);
-      part("what-if-strip").replaceChildren(
-        ...Array.from({ length: explanation.layers }, (_, layer) => {
-          const cell = make("figure", {}, { layer });
-          const values = look(state, explanation, layer);
-          const canvas = make("canvas", { width: ready.width, height: ready.height, ariaHidden: "true" });
-          if (values) canvas.getContext("2d").drawImage(thumbnail(ready, shownAs(state, explanation), values), 0, 0);
-          else canvas.getContext("2d").drawImage(contextOf(ready.photos.colour).canvas, 0, 0);
-          const word = explanation.decided[layer]?.[0]?.[0] ?? "";
-          cell.append(canvas, make("figcaption", { textContent: plain(word), title: plain(word) }));
-          return cell;
-        }),
-      );
-    });
   },
 };
 

@@ -37,7 +37,7 @@ export const answer = {
     .classes li { display: flex; gap: 5px; }
     .class {
       flex: 1; min-width: 0; display: flex; justify-content: space-between; gap: 8px; padding: 0.4em 0.7em; border-radius: 8px; text-align: left;
-      background: linear-gradient(to right, var(--bar) calc(var(--share) * 100%), var(--card) 0); border: 1px solid transparent;
+      background: linear-gradient(to right, var(--bar) calc(var(--share) * 100%), var(--card) 0) border-box; border: 1px solid transparent;
     }
     .class:hover, .less:hover { border-color: var(--accent); }
     .class[aria-pressed="true"] { border-color: var(--mark); box-shadow: inset 0 0 0 1px var(--mark); }

@@ -1,4 +1,4 @@
-// Questions to ask next: each shows another map.
+// Questions to ask next: each shows another map, or the mode that answers it.
 
 import { byClass, classMethod, method, pinned } from "../data/shown.js";
 import { plain } from "../data/words.js";
@@ -51,6 +51,7 @@ function questions(state) {
     found.push([`What speaks for ${plain(first.label)}?`, { map: relevance, chosen: 0 }]);
   if (relevance && second && against === null)
     found.push([`Why not ${plain(second.label)}?`, { map: relevance, chosen: 0, against: 1 }]);
+  if (first) found.push(["Paint over a part", { mode: "what-if" }]);
   if (name !== "rollout" && explanation.methods.some((method) => method.name === "rollout"))
     found.push(["And through all layers?", { map: "rollout" }]);
   return found.slice(0, 3);

@@ -2,6 +2,7 @@
 
 import { column, layer, maps, method, pinned } from "../data/shown.js";
 import { percent } from "../data/words.js";
+import { make } from "../dom.js";
 import { load } from "../loading.js";
 import { choose } from "../view.js";
 
@@ -35,8 +36,9 @@ export const caveat = {
       const count = flagged.filter(Boolean).length;
       part("sinks").hidden = !count;
       const patches = count === 1 ? "1 patch holds" : `${count} patches hold`;
+      const isShown = leaveOut ? "hatched and left out" : "shown";
       part("sinks-text").textContent =
-        `${patches} no picture but ${taken(state, flagged)} the model’s notes: ${leaveOut ? "hatched and left out." : "shown."}`;
+        `${patches} the model’s notes and no picture${taken(state, flagged)}: ${isShown}.`;
       part("show-sinks").textContent = leaveOut ? "Show them" : "Leave them out";
       part("give-registers").hidden = !explanation.canHaveRegisters;
     });
@@ -44,7 +46,13 @@ export const caveat = {
       part("given").hidden = !explanation.model.endsWith(REGISTERS);
     });
     show((state) => {
-      part("elsewhere").textContent = elsewhere(state);
+      const [before, after] = elsewhere(state).split("registers");
+      const term = make(
+        "button",
+        { type: "button", className: "term", textContent: "registers" },
+        { term: "register" },
+      );
+      part("elsewhere").replaceChildren(before, ...(after ? [term, after] : []));
     });
     part("show-sinks").addEventListener("click", () => choose(store, { leaveOut: !store.get().leaveOut }));
     part("give-registers").addEventListener("click", () => {
@@ -66,7 +74,7 @@ export const caveat = {
 function taken(state, flagged) {
   const shown = maps({ ...state, leaveOut: false })?.layers[layer(state)]?.[column(state)];
   if (!shown || method(state).unit !== "share") return "";
-  return `take ${percent(shown.reduce((sum, value, patch) => sum + (flagged[patch] ? value : 0), 0))} of the look,`;
+  return `, ${percent(shown.reduce((sum, value, patch) => sum + (flagged[patch] ? value : 0), 0))} of the look`;
 }
 
 /** How much of a look goes to, or comes from, what is no patch. */
@@ -82,5 +90,5 @@ function elsewhere(/** @type {Explained} */ state) {
     ...(others > 1e-6 ? [`${percent(others)} to ${registers ? "registers" : "other tokens"}`] : []),
   ];
   if (direction !== "looks_at" || !parts.length) return "";
-  return `Not in the picture: ${parts.join(", ")}.`;
+  return `Not shown: ${parts.join(", ")}.`;
 }

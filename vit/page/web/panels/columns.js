@@ -11,6 +11,8 @@ import { choose } from "../view.js";
 
 const SIDE = 176; // pixels, twice what is seen
 const TALLEST = 7; // in one column
+/** @type {Record<string, string>} */
+const FULL = { mean: "All heads, their mean", max: "All heads, their maximum" };
 
 /** @type {import("../dom.js").Panel} */
 export const columns = {
@@ -20,13 +22,13 @@ export const columns = {
     <button type="button" class="link unfold" data-part="unfold" aria-expanded="false">all layers</button>`,
 
   style: `
-    .columns-area { max-height: calc(var(--side)); min-width: 0; display: flex; flex-direction: column; gap: 6px; }
+    .columns-area { max-height: calc(var(--side)); min-width: 6em; display: flex; flex-direction: column; gap: 6px; }
     .columns-name { text-align: center; font-weight: 400; color: var(--quiet); }
     .columns { display: grid; grid-auto-flow: column; grid-template-rows: repeat(var(--rows), auto); gap: 6px 10px; padding: 5px; margin: -5px 0; overflow: hidden; justify-content: center; }
-    .columns .thumb { width: min(5.4em, (var(--side) - 4em) / var(--rows) - 1.7em); }
+    .columns .thumb { width: min(5.4em, (var(--side) - 4em) / var(--rows) - 2em); }
     .unfold { font-size: 0.8em; align-self: center; color: var(--quiet); }
     @container explorer (max-width: 1099px) {
-      .columns-area { max-height: none; flex-direction: row; align-items: center; gap: 12px; overflow-x: auto; }
+      .columns-area { max-height: none; min-width: 0; flex-direction: row; align-items: center; gap: 12px; overflow-x: auto; padding: 5px 0; margin: -5px 0; }
       .columns { grid-auto-flow: row; grid-template-rows: auto; grid-template-columns: repeat(var(--count), 64px); overflow: visible; justify-content: start; }
       .columns .thumb { width: 64px; }
       .unfold { white-space: nowrap; align-self: auto; }
@@ -67,8 +69,9 @@ export const columns = {
               { place },
             );
             const text = columnName(/** @type {any} */ (name));
-            button.append(make("canvas"), make("span", { textContent: text.replace("head ", ""), title: text }));
-            button.ariaLabel = typeof name === "number" ? text : name === "mean" ? "All heads, their mean" : text;
+            const full = FULL[name] ?? text;
+            button.append(make("canvas"), make("span", { textContent: text.replace("head ", ""), title: full }));
+            button.ariaLabel = full;
             return button;
           }),
         );

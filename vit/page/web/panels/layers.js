@@ -2,7 +2,7 @@
 
 import { memo } from "../data/derive.js";
 import { column, maps, ofWholeModel } from "../data/shown.js";
-import { chapters } from "../data/story.js";
+import { chapters, isClear } from "../data/story.js";
 import { layerName, percent, plain } from "../data/words.js";
 import { make, whenSeen } from "../dom.js";
 import { small, thumbnail } from "../draw/picture.js";
@@ -22,18 +22,18 @@ export const layers = {
         <input type="range" data-part="layer" min="0" step="1" aria-label="Layer">
         <ol class="ribbon" data-part="ribbon" aria-label="What it would say after each layer"></ol>
       </div>
-    </div>
-    <p class="now" data-part="now"></p>`,
+      <p class="now" data-part="now"></p>
+    </div>`,
 
   style: `
-    .layers { display: flex; align-items: start; gap: 12px; }
+    .layers { display: grid; grid-template-columns: auto minmax(0, 1fr); align-items: start; gap: 6px 12px; }
     .round { width: 40px; height: 40px; margin-top: 6px; flex: none; border-radius: 50%; border: 1px solid var(--line); font-size: 0.8em; }
     .round:hover { border-color: var(--accent); }
-    .strip { position: relative; flex: 1; min-width: 0; container-type: inline-size; padding-top: 3px; }
+    .strip { position: relative; min-width: 0; container-type: inline-size; padding-top: 3px; }
     .pictures, .ribbon { display: grid; grid-template-columns: repeat(var(--layers), minmax(0, 1fr)); }
     .pictures > div { padding: 0 2px; transition: opacity 0.3s; }
     .pictures canvas { display: block; width: 100%; aspect-ratio: var(--shape); border-radius: 6px; background: var(--card); }
-    .pictures span { display: block; text-align: center; font-size: 0.7em; line-height: 1.5; color: var(--quiet); }
+    .pictures span { display: block; margin-top: 4px; text-align: center; font-size: 0.72em; line-height: 1.4; color: var(--quiet); }
     .pictures .now canvas { box-shadow: 0 0 0 2px var(--body-background-fill), 0 0 0 4.5px var(--mark); }
     .pictures .now span { color: var(--body-text-color); font-weight: 700; }
     .pictures .later { opacity: 0; }
@@ -41,18 +41,20 @@ export const layers = {
     .strip input::-webkit-slider-thumb { appearance: none; width: calc(100cqw / var(--layers)); height: calc(100cqw / var(--layers)); }
     .strip input::-moz-range-thumb { width: calc(100cqw / var(--layers)); border: 0; }
     .strip:has(input:focus-visible) .pictures { outline: 3px solid var(--accent); outline-offset: 3px; border-radius: 6px; }
-    .ribbon li { min-width: 0; margin: 2px 1px 0; padding: 1px 1px; border-radius: 6px; background: var(--card); font-size: 0.72em; line-height: 1.35; min-height: 2.8em; display: grid; place-items: center; text-align: center; overflow: hidden; transition: opacity 0.3s; }
+    .ribbon li { min-width: 0; margin: 2px 2px 0; padding: 1px; border-radius: 6px; background: linear-gradient(to right, var(--surer)); color: var(--quiet); font-size: 0.72em; line-height: 1.35; min-height: 2.8em; display: grid; place-items: center; text-align: center; overflow: hidden; transition: opacity 0.3s; }
     .ribbon span { max-width: 100%; max-height: 2.7em; overflow: hidden; text-overflow: ellipsis; }
-    .ribbon li.now { background: var(--chosen); }
-    .ribbon li.answer { font-weight: 600; }
+    .ribbon li.clear { color: var(--body-text-color); font-weight: 600; }
+    .ribbon li.now { box-shadow: inset 0 -2.5px var(--mark); }
     .ribbon li.later { opacity: 0; }
     .now[data-part] { display: none; }
-    @container explorer (max-width: 1099px) { .ribbon .single span { visibility: hidden; } .now[data-part] { display: block; font-size: 0.9em; margin-top: 4px; } }
     @container explorer (max-width: 639px) {
-      .layers { gap: 8px; }
+      .strip { grid-column: 1 / -1; grid-row: 1; }
+      .round { width: 44px; height: 44px; margin: 0; }
+      .now[data-part] { display: block; align-self: center; font-size: 0.92em; }
       .ribbon { display: none; }
       .pictures > div { padding: 0 1px; }
-      .pictures span { font-size: 0.65em; }
+      .pictures canvas { aspect-ratio: 0.62; object-fit: cover; } /* slices, as high as a thumb */
+      .strip input { height: 100%; }
       .pictures .now canvas { box-shadow: 0 0 0 2px var(--mark); }
     }`,
 
@@ -74,12 +76,15 @@ export const layers = {
       const told = chapters(decided);
       ribbon.hidden = !told.length;
       ribbon.replaceChildren(
-        ...told.map(({ label, from, to }) => {
+        ...told.map((told) => {
+          const { label, from, to, shares } = told;
           const text = plain(label);
-          const chapter = make("li", { title: text, className: from === to ? "single" : "" }, { from, to });
+          const chapter = make("li", { title: `${text}, ${percent(Math.max(...shares))}` }, { from, to });
           chapter.append(make("span", { textContent: text }));
           chapter.style.gridColumn = `${from + 1} / ${to + 2}`;
-          chapter.classList.toggle("answer", label === told.at(-1)?.label);
+          chapter.classList.toggle("clear", isClear(told));
+          const colours = shares.map((share) => `color-mix(in srgb, var(--bar) ${100 * share}%, var(--card))`);
+          chapter.style.setProperty("--surer", [colours[0], ...colours].join());
           return chapter;
         }),
       );
@@ -126,10 +131,16 @@ export const layers = {
       if (!playing) return;
       timer = setInterval(() => {
         const { explanation, layer } = /** @type {Explained} */ (store.get());
-        store.set({ layer: (layer + 1) % explanation.layers });
+        const next = Math.min(layer + 1, explanation.layers - 1);
+        store.set({ layer: next, playing: next < explanation.layers - 1 });
       }, PACE);
     });
-    play.addEventListener("click", () => store.set({ playing: !store.get().playing }));
+    store.watch(["mode"], () => store.set({ playing: false }));
+    play.addEventListener("click", () => {
+      const { explanation, layer, playing } = /** @type {Explained} */ (store.get());
+      const again = !playing && layer === explanation.layers - 1; // from the first layer on
+      store.set({ playing: !playing, ...(again && { layer: 0 }) });
+    });
     slider.addEventListener("input", () => store.set({ playing: false, layer: Number(slider.value) }));
   },
 };

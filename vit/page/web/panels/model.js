@@ -18,8 +18,8 @@ export const model = {
 
   style: `
     .model { min-width: 0; }
-    .model .quiet { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
-    .model strong { white-space: nowrap; font-weight: 600; }
+    .model .quiet { flex: none; white-space: nowrap; }
+    .model strong { min-width: 3em; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; font-weight: 600; }
     .models ul { display: grid; gap: 4px; }
     .models li button { width: 100%; padding: 8px 10px; border-radius: 8px; text-align: left; border: 1px solid transparent; }
     .models li button:hover { border-color: var(--accent); }
@@ -28,7 +28,7 @@ export const model = {
     .any { display: flex; gap: 8px; align-items: end; margin-top: 10px; }
     .any label { flex: 1; font-size: 0.85em; }
     .any input { width: 100%; padding: 6px 8px; border: 1px solid var(--line); border-radius: 8px; background: var(--body-background-fill); }
-    @container explorer (max-width: 639px) { .model strong { display: none; } .model { padding: 0.5em 1em; } }`,
+    @container explorer (max-width: 639px) { .model { padding: 0.5em 1em; } }`,
 
   start(context) {
     const { part, store, show } = context;

@@ -18,7 +18,6 @@ export const modes = {
     .modes [aria-selected="true"] { background: var(--chosen); color: var(--body-text-color); }
     [data-taken] > :not(.of-mode) { display: none !important; }
     .of-mode { display: contents; }
-    @container explorer (max-width: 1099px) { .top { flex-wrap: wrap; } .modes { order: 1; } }
     @container explorer (max-width: 639px) {
       padding-bottom: 4em;
       .modes { position: fixed; z-index: 3; left: 0; right: 0; bottom: 0; justify-content: space-around; border-radius: 0; border-top: 1px solid var(--line); }

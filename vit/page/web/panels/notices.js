@@ -4,7 +4,7 @@
 export const notices = {
   markup: `
     <p class="card notice" data-part="task" hidden><span class="quiet">To do:</span> <span data-part="task-text"></span></p>
-    <p class="card notice" data-part="photo-missing" role="status" hidden>The photo of this link is not in it: choose it again, or look at this one.</p>
+    <p class="card notice" data-part="photo-missing" role="status" hidden>The photo of this link stayed with its sender: choose it here, or look at this example.</p>
     <div class="card notice" data-part="loading" role="status" hidden>
       <span data-part="loading-text"></span>
       <progress data-part="loading-share" max="1" aria-label="Loaded"></progress>
@@ -13,7 +13,15 @@ export const notices = {
 
   style: `
     .notice { display: flex; gap: 12px; align-items: center; }
-    .notice progress { flex: 1; min-width: 60px; max-width: 320px; accent-color: var(--accent); }`,
+    .notice[data-part="loading"] { position: fixed; z-index: 6; top: 56px; left: 50%; translate: -50% 0; width: max-content; max-width: calc(100vw - 24px); border: 1px solid var(--line); background: var(--background-fill-primary); box-shadow: 0 12px 40px rgba(0, 0, 0, 0.35); }
+    .notice progress { flex: 1 0 90px; width: 12em; height: 6px; appearance: none; border: 0; border-radius: 3px; overflow: hidden; background: var(--line); }
+    .notice progress::-webkit-progress-bar { background: none; }
+    .notice progress::-webkit-progress-value { background: var(--accent); }
+    .notice progress::-moz-progress-bar { background: var(--accent); }
+    .notice progress:indeterminate { background: linear-gradient(to right, var(--line) 30%, var(--accent), var(--line) 70%) 0 / 300% 100%; animation: 1.4s linear infinite on-its-way; }
+    .notice progress:indeterminate::-moz-progress-bar { background: none; }
+    @keyframes on-its-way { from { background-position: 100% 0; } to { background-position: -50% 0; } }
+    @media (prefers-reduced-motion: reduce) { .notice progress { animation: none !important; } }`,
 
   start({ part, store, ask: { ask } }) {
     store.show(({ task, photoMissing }) => {

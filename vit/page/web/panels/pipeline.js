@@ -20,7 +20,7 @@ export const pipeline = {
 
   start({ part, show }) {
     show((state) => {
-      const here = step(state);
+      const here = state.step ?? step(state);
       part("pipeline").replaceChildren(
         ...steps(state.explanation).map(([term, name, about], place) => {
           const button = make("button", { type: "button", className: "term" }, { term });

@@ -33,6 +33,7 @@ export const sheet = {
 
   start({ part, store, show }) {
     const [canvas, cells] = [part("sheet-canvas"), part("cells")];
+    store.watch(["unfolded"], ({ unfolded }) => unfolded && part("sheet").scrollIntoView({ block: "nearest" }));
     let drawn = "";
     let byArrow = false;
     let timer = 0;

@@ -26,7 +26,7 @@ export const stage = {
     <p class="title" data-part="title-line"><span data-part="title"><span data-part="before"></span><button type="button" class="term" data-part="who" data-term="class token" hidden></button><span data-part="after"></span></span><button type="button" class="back" data-part="back" aria-label="Back to the class token" hidden>×</button></p>`,
 
   style: `
-    .stage-area { display: grid; grid-template-columns: minmax(0, 1fr) auto auto; gap: 6px 8px; align-items: center; }
+    .stage-area { display: grid; grid-template-columns: minmax(0, 1fr) auto auto; gap: 6px 8px; align-items: center; align-content: start; }
     .ground { grid-column: 1 / -1; position: relative; width: 100%; height: var(--side); overflow: hidden; border-radius: 12px; background: var(--card); }
     .scroller { width: 100%; height: 100%; display: flex; align-items: safe center; justify-content: safe center; overflow: auto; scrollbar-width: thin; }
     .scroller[data-scrolls="across"] { mask-image: linear-gradient(to right, transparent, black 2em, black calc(100% - 2em), transparent); }
@@ -35,13 +35,15 @@ export const stage = {
     .ground canvas:focus-visible { outline-offset: -3px; }
     .coming { position: absolute; inset: 0; width: 100%; height: 100%; object-fit: cover; filter: brightness(0.75) saturate(0.8); }
     .working { position: absolute; left: 10px; bottom: 10px; padding: 0.25em 0.7em; border-radius: 8px; background: rgba(10, 12, 16, 0.82); color: white; font-size: 0.85em; }
-    .title { min-height: 2.6em; display: flex; gap: 0.5em; align-items: center; font-size: 0.85em; line-height: 1.25; }
+    .title { height: 2.6em; display: flex; gap: 0.5em; align-items: center; font-size: 0.85em; line-height: 1.25; }
+    .title > span { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
     .back { flex: none; width: 1.7em; height: 1.7em; border: 1px solid var(--line); border-radius: 7px; font-size: 1.1em; line-height: 1; }
     .back:hover { border-color: var(--mark); }
     @container explorer (max-width: 639px) {
       .stage-area { grid-template-columns: minmax(0, 1fr) auto; }
       .ground { border-radius: 0; }
-      .title { grid-column: 1 / -1; min-height: 1.4em; padding: 0 var(--gap); }
+      .title { position: absolute; z-index: 1; left: 8px; top: 8px; max-width: calc(100% - 16px); height: auto; padding: 0.25em 0.7em; border-radius: 8px; background: rgba(10, 12, 16, 0.82); color: white; pointer-events: none; }
+      .title * { color: white; } .title button { pointer-events: auto; }
     }`,
 
   start({ part, store, show }) {
@@ -83,13 +85,24 @@ export const stage = {
     store.show((state) => {
       const { explanation, coming, failed } = state;
       part("coming").hidden = !coming;
-      part("title-line").style.visibility = coming || !explanation ? "hidden" : "visible";
+      part("title-line").style.opacity = coming || !explanation ? "0" : "1";
       if (coming && part("coming").src !== coming.src) part("coming").src = coming.src;
       const isWorking = !!explanation && !maps(/** @type {Explained} */ (state));
       part("working").hidden = !coming && !isWorking && !failed;
       part("working").textContent = failed || (coming ? "Looking …" : "Working this map out …");
     });
     new ResizeObserver(draw).observe(scroller);
+    // Whose thumb chose something further down is to see what it does.
+    store.watch(["coming", "map", "chosen", "against", "token"], ({ explanation }) => {
+      const { top, bottom } = part("ground").getBoundingClientRect();
+      if (
+        !matchMedia("(pointer: coarse)").matches ||
+        !explanation ||
+        (top > -0.4 * (bottom - top) && bottom < 1.4 * innerHeight && top < innerHeight / 2)
+      )
+        return;
+      part("ground").scrollIntoView({ block: "start" });
+    });
     show(({ explanation, whole }) => {
       if (!whole || !explanation) return;
       requestAnimationFrame(() => {
@@ -99,6 +112,9 @@ export const stage = {
           (scroller.scrollHeight - scroller.clientHeight) / 2,
         );
       });
+    });
+    part("coming").addEventListener("error", () => {
+      part("coming").hidden = true; // what only the server can open
     });
     scroller.addEventListener("scroll", () => store.set({ hovered: null }));
 

@@ -19,7 +19,7 @@ export const terms = {
     .explained { width: 26em; }
     .explained:popover-open { display: grid; gap: 8px; }
     .explained h3 { font-size: 1em; }
-    .equation { overflow-x: auto; padding: 2px 0; font-size: 1.05em; }
+    .equation { overflow: auto hidden; padding: 5px 0; font-size: 1.05em; }
     .equation:empty, .explained code:empty { display: none; }
     .explained code { font: 0.8em var(--font-mono); color: var(--quiet); white-space: pre-wrap; overflow-wrap: anywhere; }`,
 
@@ -34,6 +34,8 @@ export const terms = {
       part("equation").replaceChildren(...(markup ? [document.createRange().createContextualFragment(markup)] : []));
       part("code").textContent = code ? `vit/model.py:  ${code}` : "";
       shown.showPopover();
+      const equation = part("equation");
+      equation.tabIndex = equation.scrollWidth > equation.clientWidth ? 0 : -1; // to be scrolled by keyboard
       placeBeside(shown, from.getBoundingClientRect());
     };
     const termOf = (/** @type {Event} */ event) =>

@@ -1,0 +1,225 @@
+"""The page under load, beside a bare gr.Interface of the same model, in one run and with real clients.
+
+    python -m benchmarks.load [--quick] [--soak]
+
+50 visitors, each a gradio_client of its own, ask for 10 photos each, one after the other; all photos are distinct, so
+that no cache answers. Clients and server share the machine. Prints for both photos a second, the median wait, how often
+a visitor was told to come again, how many answers were right, and the processor's time that the server took for a
+photo; then how many explanations ours makes a second. `--soak` asks for 2,000 photos, and prints the server's memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gradio_client import Client, handle_file
+from gradio_client.exceptions import AppError
+from gradio_client.utils import QueueError
+from PIL import Image
+
+import vit
+from vit.photos.examples import example_photos
+
+ROOT = Path(__file__).resolve().parent.parent
+BARE = "-m", "benchmarks.load", "--serve"
+CLOSE = 0.02  # of a probability: batches, and other precisions, round otherwise
+
+
+@dataclass
+class Load:
+    """What a crowd of visitors got."""
+
+    seconds: float = 0.0
+    waits: list[float] = field(default_factory=list)
+    busy: int = 0
+    right: int = 0
+    server: float = 0.0  # seconds of the processor
+
+    @property
+    def rate(self) -> float:
+        return len(self.waits) / self.seconds
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.waits)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--visitors", type=int, default=50)
+    parser.add_argument("--each", type=int, default=10, help="photos of each visitor (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="3 photos of each of 20 visitors")
+    parser.add_argument("--soak", action="store_true", help="2,000 photos, and the server's memory")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        return serve()
+    if options.soak:
+        return soak()
+    for row in rows(*((20, 3) if options.quick else (options.visitors, options.each))):
+        print("  ".join(f"{cell:>16}" for cell in row), flush=True)
+
+
+def rows(visitors: int = 50, each: int = 10) -> list[list[str]]:
+    """A table: a line of titles, ours, the bare one, their ratio, and explanations."""
+    with tempfile.TemporaryDirectory() as folder:
+        photos = distinct_photos(Path(folder), visitors * each)
+        expected = [dict(vit.load().predict(photo)) for photo in photos]
+        found = {}
+        for name, command in (("bare gr.Interface", BARE), ("ours", ("app.py",))):
+            with server(*command) as (url, process):
+                crowd(url, photos[:2], expected[:2], 1)  # warm
+                found[name] = crowd(url, photos, expected, visitors, process.pid)
+                if name == "ours":
+                    few = photos[: max(10, visitors)]
+                    explained = crowd(url, few, [{}] * len(few), min(10, visitors), endpoint="/explain")
+    ours, bare = found["ours"], found["bare gr.Interface"]
+    table = [["", "photos a second", "median wait", "busy", "right", "processor"]]
+    for name, load in found.items():
+        right, processor = f"{load.right} of {len(load.waits)}", f"{load.server / len(load.waits) * 1e3:.0f} ms"
+        table.append([name, f"{load.rate:.1f}", f"{load.median:.2f} s", str(load.busy), right, processor])
+    ratios = [ours.rate / bare.rate, ours.median / bare.median]
+    table.append(["ratio", *(f"{ratio:.2f}" for ratio in ratios), "", "", f"{ours.server / bare.server:.2f}"])
+    return [*table, ["/explain, ours", f"{explained.rate:.1f}", f"{explained.median:.2f} s", str(explained.busy)]]
+
+
+def crowd(
+    url: str,
+    photos: list[Path],
+    expected: list[dict[str, float]],
+    visitors: int,
+    pid: int = 0,
+    endpoint: str = "/predict",
+) -> Load:
+    """Visitors who come at once; who is told that it is busy tries again after half a second."""
+    # Without certificates, which a client would read again for each request, and which http does not need.
+    clients = [Client(url, verbose=False, ssl_verify=False) for _ in range(visitors)]
+    load, changing, start = Load(), threading.Lock(), threading.Barrier(visitors + 1)
+
+    def visit(visitor: int) -> None:
+        start.wait()
+        for photo, wanted in list(zip(photos, expected))[visitor::visitors]:
+            begun, busy, answer = time.perf_counter(), 0, None
+            while answer is None:
+                try:
+                    answer = clients[visitor].predict(handle_file(str(photo)), api_name=endpoint)
+                except (AppError, QueueError, OSError):
+                    busy += 1
+                    time.sleep(0.5)
+            waited = time.perf_counter() - begun
+            with changing:
+                load.waits.append(waited)
+                load.busy += busy
+                load.right += bool(wanted) and _same(answer["confidences"], wanted)
+
+    threads = [threading.Thread(target=visit, args=(visitor,)) for visitor in range(visitors)]
+    for thread in threads:
+        thread.start()
+    start.wait()
+    begun, before = time.perf_counter(), processor_time(pid)
+    for thread in threads:
+        thread.join()
+    load.seconds, load.server = time.perf_counter() - begun, processor_time(pid) - before
+    for client in clients:
+        client.close()
+    return load
+
+
+def _same(confidences: list[dict[str, float]], wanted: dict[str, float]) -> bool:
+    found = {str(each["label"]): each["confidence"] for each in confidences}
+    return all(abs(found.get(label, 0) - share) < CLOSE for label, share in wanted.items() if share > CLOSE)
+
+
+def distinct_photos(folder: Path, count: int) -> list[Path]:
+    """The examples, each time cut otherwise."""
+    examples = [Image.open(photo).convert("RGB") for photo in example_photos()]
+    photos = []
+    for number in range(count):
+        whole, cut = examples[number % len(examples)], 1 + number // len(examples)
+        width, height = whole.size
+        part = whole.crop((cut % (width // 8), cut // 2 % (height // 8), width - cut % (width // 9), height))
+        part.resize((512, 384)).save(folder / f"{number:04}.jpg", quality=90)
+        photos.append(folder / f"{number:04}.jpg")
+    return photos
+
+
+def soak(photos: int = 2000, visitors: int = 10) -> None:
+    """The server's memory after 100 photos, and after all."""
+    with tempfile.TemporaryDirectory() as folder, server("app.py") as (url, process):
+        every = distinct_photos(Path(folder), photos)
+        for part in (every[:100], every[100:]):
+            crowd(url, part, [{}] * len(part), visitors)
+            print(f"after {every.index(part[-1]) + 1} photos: {resident(process.pid) / 1e6:.0f} MB", flush=True)
+
+
+def resident(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def processor_time(pid: int) -> float:
+    if not pid:
+        return 0.0
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@contextmanager
+def server(*command: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A process of its own that serves on a free port, with a cache of its own, until it answers."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "GRADIO_SERVER_PORT": str(port), "GRADIO_TEMP_DIR": cache}
+        environment["GRADIO_ANALYTICS_ENABLED"] = "False"
+        process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+        try:
+            for _ in range(960):
+                try:
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}").close()
+                    break
+                except OSError:
+                    time.sleep(0.25)
+            yield f"http://127.0.0.1:{port}", process
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def serve() -> None:
+    """The least that Gradio needs for the same model."""
+    import gradio as gr
+
+    from vit.memory import keep_freed_memory
+
+    keep_freed_memory()
+    classifier = vit.load()
+    page = gr.Interface(
+        lambda photo: dict(classifier.predict(photo)),
+        gr.Image(type="pil"),
+        gr.Label(),
+        api_name="predict",
+        flagging_mode="never",
+    )
+    page.launch(quiet=True, ssr_mode=False)
+
+
+if __name__ == "__main__":
+    main()

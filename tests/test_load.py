@@ -1,0 +1,145 @@
+"""The page under load: photos in batches, what is kept of them, visitors who leave, and a server that dies."""
+
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2 as httpx
+import pytest
+from browser.visitor import serving
+from gradio_client import Client, handle_file
+from serving import app_process
+
+import vit
+from benchmarks.load import distinct_photos
+from vit.page import Models, build
+from vit.page.explorer import curves
+from vit.page.kept import Lately
+from vit.page.turns import Budget, Crowd, TurnError, Turns
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    return distinct_photos(tmp_path_factory.mktemp("photos"), 48)
+
+
+def test_photos_that_wait_go_together_and_nobody_gets_anothers_answer(photos, monkeypatch):
+    classifier, batches = vit.load(), []
+    expected = [classifier.predict(photo) for photo in photos]
+    answers = vit.Classifier.answers
+    monkeypatch.setattr(
+        vit.Classifier, "answers", lambda self, views, *rest: batches.append(len(views)) or answers(self, views, *rest)
+    )
+    with serving(build(Models(classifier))) as url:
+        clients = [Client(url, verbose=False, ssl_verify=False) for _ in range(16)]
+
+        def visit(number):
+            mine = photos[number::16]
+            return [clients[number].predict(handle_file(str(photo)), api_name="/predict") for photo in mine]
+
+        with ThreadPoolExecutor(16) as visitors:
+            found = list(visitors.map(visit, range(16)))
+        assert sum(batches) == 48 and max(batches) > 1
+        for number, answer in enumerate(found[at % 16][at // 16] for at in range(48)):
+            given = [(each["label"], pytest.approx(each["confidence"], abs=1e-4)) for each in answer["confidences"]]
+            assert given == expected[number]
+        # Asked again, it comes from what is kept, and is the same.
+        assert clients[0].predict(handle_file(str(photos[5])), api_name="/predict") == found[5][0]
+        assert sum(batches) == 48
+
+
+def test_what_was_made_is_kept_within_bounds():
+    kept = Lately(10, seconds=0.5)
+    for number in range(30):
+        kept.put(number, str(number), 2)
+    assert len(kept) == 5 and kept.get(29) == "29" and kept.get(3) is None
+    time.sleep(0.8)
+    assert len(kept) == 0  # though nobody asked
+
+
+def test_at_most_one_later_turn_before_one_that_is_wanted_at_once(monkeypatch):
+    monkeypatch.setattr("vit.page.turns.PATIENCE", 0.0)
+    turns, order = Turns(), []
+
+    def take(name, turn):
+        with turn:
+            order.append(name)
+
+    threads = []
+    with turns:
+        for name in ("later", "later", "later", "first", "first", "first"):
+            thread = threading.Thread(target=take, args=(name, turns if name == "first" else turns.later()))
+            thread.start()
+            threads.append(thread)
+            while len(turns._first) + len(turns._later) < len(threads):
+                time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    assert order == ["later", "first"] * 3
+
+
+def test_a_long_request_has_a_budget_and_ends_when_its_visitor_has_left():
+    left = [False]
+    turn = Budget(Turns(), lambda: left[0], seconds=0.05)
+    with turn():
+        time.sleep(0.06)
+    with pytest.raises(TurnError, match="takes too long"), turn():
+        pass
+    left[0] = True
+    with pytest.raises(TurnError, match="Nobody waits"), turn():
+        pass
+
+
+def test_busy_says_how_many_wait_and_about_how_long():
+    crowd = Crowd(3)
+    for _ in range(3):
+        with crowd:
+            time.sleep(0.5)
+    with crowd, crowd, crowd, pytest.raises(TurnError, match=r"Busy: 3 are waiting, .* about 2 seconds"):
+        crowd.__enter__()
+
+
+def test_a_visitor_who_leaves_frees_the_work(photos, monkeypatch):
+    """Their curves end with the pass that runs."""
+    made = []
+    deletion = curves.deletion
+
+    def slow(*arguments, **options):
+        made.append(time.monotonic())
+        time.sleep(0.3)
+        return deletion(*arguments, **options)
+
+    monkeypatch.setattr(curves, "deletion", slow)
+    with serving(build(Models(vit.load()), photos[:1])) as url:
+        url = url.rstrip("/")
+        config = httpx.get(f"{url}/config").json()
+        components = {each["id"]: each for each in config["components"]}
+        opened = next(each["props"]["value"] for each in components.values() if "explanation" in str(each["props"]))
+        numbers = [
+            each["id"] for each in config["dependencies"] if any(on == "ask_curves" for _, on in each["targets"])
+        ]
+        body = {"fn_index": numbers[0], "data": [opened], "session_hash": "leaves", "event_data": {}}
+        assert httpx.post(f"{url}/gradio_api/queue/join", json=body, timeout=20).status_code == 200
+        with httpx.stream("GET", f"{url}/gradio_api/queue/data?session_hash=leaves", timeout=20) as answer:
+            for line in answer.iter_lines():
+                if "process_generating" in line:
+                    break
+        time.sleep(1.5)
+        before = len(made)
+        time.sleep(1.5)
+        assert before == len(made) < 10
+
+
+def test_a_server_that_is_killed_starts_again_and_clients_go_on(photos, tmp_path):
+    with app_process(GRADIO_TEMP_DIR=str(tmp_path)) as (url, process):
+        client = Client(url, verbose=False, ssl_verify=False)
+        jobs = [client.submit(handle_file(str(photo)), api_name="/predict") for photo in photos[:12]]
+        jobs[0].result(60)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        ended = [job.exception(60) for job in jobs]
+        assert any(ended)
+    with app_process(GRADIO_TEMP_DIR=str(tmp_path), port=int(url.rpartition(":")[2])) as (again, _):
+        answer = Client(again, verbose=False).predict(handle_file(str(photos[0])), api_name="/predict")
+        assert answer["label"] == vit.load().predict(photos[0])[0][0]

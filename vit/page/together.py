@@ -1,0 +1,112 @@
+"""Visitors who wait are served together: their photos go through the model as one batch, whoever sent them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Barrier, Lock
+
+import torch
+from torch import Tensor
+
+from ..classifier import Answer, Classifier
+from ..photos.uploads import open_upload
+from .turns import Turns
+
+BATCH = 16
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A visitor's photo, as the model sees it, and the answer that is to come."""
+
+    classifier: Classifier
+    image: Tensor
+    left: Callable[[], bool]  # whether the visitor has
+    answer: Future[Answer] = field(default_factory=Future)
+
+    def goes_with(self, other: Waiting) -> bool:
+        """Whether both can go through the model at once."""
+        return self.classifier is other.classifier and self.image.shape == other.image.shape
+
+
+class Together:
+    """Answers in the order of arrival. Photos are opened beside the model; it takes all along that wait by then.
+
+    A batch is shared among threads that use one core each: where cores are shared with others, passes that wait for
+    all cores at every step take a multiple of the time. One photo alone has all cores.
+    """
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._opening = one_core_each(1)  # strangers' photos one by one: each may be large
+        self._cores = torch.get_num_threads()
+        self._parts = one_core_each(self._cores)
+        self._runner = ThreadPoolExecutor(1)
+        self._changing = Lock()
+        self._waiting: list[Waiting] = []
+
+    async def answer(self, classifier: Classifier, photo: str, left: Callable[[], bool]) -> Answer:
+        """What a classifier says of a stranger's photo."""
+        classifier.check_predicts()
+        loop = asyncio.get_running_loop()
+        own = await loop.run_in_executor(self._opening, _open, classifier, photo, left)
+        with self._changing:
+            self._waiting.append(own)
+        self._runner.submit(self._next)
+        return await asyncio.wrap_future(own.answer)
+
+    def _next(self) -> None:
+        """Serve whoever has waited longest, and who goes with them; somebody else may have taken them along."""
+        if not self._waiting:
+            return
+        with self._turns:
+            batch = self._take()
+            try:
+                answers = self._run(batch) if batch else []
+            except BaseException as error:
+                for one in batch:
+                    one.answer.set_exception(error)
+                return
+        for one, answer in zip(batch, answers):
+            one.answer.set_result(answer)
+
+    def _take(self) -> list[Waiting]:
+        with self._changing:
+            for one in self._waiting:
+                if one.left():
+                    one.answer.cancel()
+            here = [one for one in self._waiting if not one.answer.cancelled()]
+            batch = [one for one in here if one.goes_with(here[0])][:BATCH]
+            self._waiting = [one for one in here if one not in batch]
+        return batch
+
+    def _run(self, batch: list[Waiting]) -> list[Answer]:
+        answers = batch[0].classifier.answers
+        images = [one.image for one in batch]
+        if len(images) == 1:
+            return answers(images)
+        size = -(-len(images) // self._cores)
+        parts = [images[start : start + size] for start in range(0, len(images), size)]
+        return [answer for part in self._parts.map(answers, parts) for answer in part]
+
+
+def _open(classifier: Classifier, photo: str, left: Callable[[], bool]) -> Waiting:
+    return Waiting(classifier, classifier.image(open_upload(photo)), left)
+
+
+def one_core_each(count: int) -> ThreadPoolExecutor:
+    """Threads in which torch uses one core; in others, those to come too, as many as before."""
+    cores, started = torch.get_num_threads(), Barrier(count)
+    pool = ThreadPoolExecutor(count, initializer=_use_one_core)
+    for _ in pool.map(lambda _: started.wait(), range(count)):
+        pass
+    torch.set_num_threads(cores)
+    return pool
+
+
+def _use_one_core() -> None:
+    torch.get_num_threads()  # a thread's first call gives it the others' number: so not after this
+    torch.set_num_threads(1)

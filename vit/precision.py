@@ -1,0 +1,194 @@
+"""Sooner answers from fewer bits, on CPUs and GPUs that have instructions for them.
+
+Only the encoder's layers are run so, on a copy of their weights: the model itself stays as it is, and with it all that
+is shown, saved or trained. What goes into the layers and what comes out of them is float32.
+
+- bfloat16: float32 without the last 16 bits.
+- int8: the linear layers on whole numbers, with a scale for each token and each output channel. One scale for all
+  tokens would be cheaper, and ruin what sinks and registers leave of it: their norm is tens of times the others'.
+- auto: which of them is fastest here, as long as it says the same; see `choose`.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from functools import partial
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from .kernels import cpu_flags, fast_linear
+from .model import ViT
+
+AUTO = "auto"
+FASTER = 0.9  # of the time of one that is more exact: else that is taken
+MOVED = 0.02  # of the probability, from one class to others, in the mean of a few photos: "auto" takes nothing above
+TIMED = 4  # photos of a trial
+# By precision, the more exact first: a CPU that has any of these flags has instructions for it.
+FLAGS = {
+    "float32": (),
+    "bfloat16": ("avx512_bf16", "amx_bf16", "bf16"),
+    "int8": ("avx512_vnni", "avx_vnni", "amx_int8", "i8mm"),
+}
+PRECISIONS = (*FLAGS, AUTO)
+
+
+class Int8Linear(nn.Module):
+    """A linear layer whose products are of whole numbers from -127 to 127, summed exactly."""
+
+    weight: Tensor
+    scale: Tensor
+    bias: Tensor
+
+    def __init__(self, linear: nn.Linear):
+        super().__init__()
+        weight = linear.weight.detach()  # out, in
+        scale = _scale(weight)
+        bias = weight.new_zeros(len(weight)) if linear.bias is None else linear.bias.detach()
+        self.register_buffer("weight", (weight / scale).round().to(torch.int8).T)
+        self.register_buffer("scale", scale[:, 0])
+        self.register_buffer("bias", bias)
+
+    def forward(self, z: Tensor) -> Tensor:
+        tokens = z.flatten(0, -2)
+        scale = _scale(tokens)
+        product = torch._int_mm((tokens / scale).round().to(torch.int8), self.weight)
+        return torch.addcmul(self.bias, product * scale, self.scale).unflatten(0, z.shape[:-1])
+
+
+def _scale(rows: Tensor) -> Tensor:
+    """What the largest number of each row is 127 of (rows, 1)."""
+    return rows.abs().amax(dim=1, keepdim=True).clamp(min=1e-20) / 127
+
+
+class Encoder(nn.Module):
+    """A model's layers with fewer bits. The model is not kept: it lends what comes before them."""
+
+    def __init__(self, model: ViT, precision: str):
+        super().__init__()
+        self.blocks = copy.deepcopy(model.blocks).requires_grad_(False).eval()
+        self.dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+        if precision == "int8":
+            for name, module in list(self.blocks.named_modules()):
+                if isinstance(module, nn.Linear):
+                    self.blocks.set_submodule(name, Int8Linear(module))
+        self.blocks.to(self.dtype)
+
+    def forward(self, model: ViT, images: Tensor) -> Tensor:
+        """The last layer's tokens (B, T, D)."""
+        z = model.embed(images)
+        tokens = z.to(self.dtype)
+        for block in self.blocks:
+            tokens = block(tokens)
+        return tokens.to(z.dtype)
+
+
+_chosen: WeakKeyDictionary[ViT, tuple[torch.device, str]] = WeakKeyDictionary()
+_made: WeakKeyDictionary[ViT, dict[str, tuple[object, Encoder]]] = WeakKeyDictionary()
+
+
+@torch.inference_mode()
+def encode(model: ViT, images: Tensor, precision: str) -> Tensor:
+    """The last layer's tokens (B, T, D), as `model.encode` gives them in float32."""
+    if precision == "float32":
+        with fast_linear():
+            return model.encode(images)
+    changes = sum(0 if weight.is_inference() else weight._version for weight in model.blocks.parameters())
+    state = images.device, changes  # training makes a new copy due
+    made = _made.setdefault(model, {})
+    if precision not in made or made[precision][0] != state:
+        _check_device(precision, images.device)
+        made[precision] = state, Encoder(model, precision)
+    return made[precision][1](model, images)
+
+
+def settle(model: ViT, precision: str, photos: Callable[[], Tensor]) -> str:
+    """The precision to use: with "auto" that which was chosen for the model where it is, with these photos at first."""
+    check(precision)
+    if precision != AUTO:
+        return precision
+    device = model.position_embedding.device
+    if model not in _chosen or _chosen[model][0] != device:
+        _chosen[model] = device, choose(model, photos)
+    return _chosen[model][1]
+
+
+@torch.inference_mode()
+def choose(model: ViT, photos: Callable[[], Tensor]) -> str:
+    """The fastest of what the machine has instructions for, by a trial on a few photos (B, 3, height, width).
+
+    The first photos go through all in turn, and the least time counts: one that is less exact must be faster by a
+    tenth. The fastest must then keep its promise on all of them, or the next is tried.
+    """
+    names = [name for name in FLAGS if has_instructions(name, model.position_embedding.device)]
+    exact = names[0]
+    images = photos() if len(names) > 1 else torch.empty(0)
+    if not len(images):
+        return exact
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    answers: dict[str, list[Tensor]] = {name: [] for name in names}
+    encoders = {name: partial(Encoder(model, name), model) for name in names[1:]}
+    encoders = {exact: partial(encode, model, precision=exact), **encoders}
+
+    def ask(name: str, count: int) -> None:
+        for image in images[len(answers[name]) : count]:
+            start = time.perf_counter()
+            answers[name].append(_answer(model, encoders[name](image[None])))
+            seconds[name].append(time.perf_counter() - start)
+
+    for count in range(1, TIMED + 1):
+        for name in names:
+            ask(name, count)
+    while (best := _fastest({name: min(seconds[name]) for name in names})) != exact:
+        for name in (exact, best):
+            ask(name, len(images))
+        if _says_the_same(torch.stack(answers[best]), torch.stack(answers[exact])):
+            break
+        names.remove(best)
+    return best
+
+
+def _fastest(seconds: dict[str, float]) -> str:
+    """Of those that stand behind a more exact one, each must be faster by a tenth."""
+    best, *others = seconds
+    for name in others:
+        if seconds[name] < FASTER * seconds[best]:
+            best = name
+    return best
+
+
+def _says_the_same(found: Tensor, exact: Tensor) -> bool:
+    """Whether each photo's answer is the same, and little of the probabilities (B, classes) has moved."""
+    moved = (found - exact).abs().sum(dim=1).mean() / 2
+    return torch.equal(found.argmax(dim=1), exact.argmax(dim=1)) and bool(moved <= MOVED)
+
+
+def _answer(model: ViT, tokens: Tensor) -> Tensor:
+    """The probabilities; without a head, the shares of the features' squares. Once on the CPU, a GPU has finished."""
+    found = model.classify(tokens)[0]
+    shares = found.softmax(dim=0) if model.config.classes else found.square() / found.square().sum()
+    return shares.cpu()
+
+
+def check(precision: str) -> None:
+    """Raise a sentence unless there is such a precision."""
+    if precision not in PRECISIONS:
+        raise ValueError(f"There is no precision {precision!r}: choose one of {', '.join(PRECISIONS)}.")
+
+
+def _check_device(precision: str, device: torch.device) -> None:
+    if not has_instructions(precision, device):
+        what = "CPU" if device.type == "cpu" else "GPU"
+        raise ValueError(f"This {what} has no fast {precision}, it would be slower than float32: choose auto.")
+
+
+def has_instructions(precision: str, device: torch.device) -> bool:
+    """Whether the device computes fast in it; int8 is for CPUs alone."""
+    if precision == "float32":
+        return True
+    if device.type == "cuda":
+        return precision == "bfloat16" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return device.type == "cpu" and not cpu_flags().isdisjoint(FLAGS[precision])
