@@ -142,9 +142,14 @@ def test_the_file_says_what_was_seen(classifier, tmp_path):
 
 @pytest.mark.parametrize(
     "size, said",
-    [((20, 16), ["A very small photo, 20 × 16 pixels: it is enlarged."]), ((300, 130), []), ((600, 400), [])],
+    [
+        ((20, 16), ["A very small photo, 20 × 16 pixels: it is enlarged."]),
+        ((300, 130), ["The model saw the middle 35 % of this photo: the rest was cut off."]),
+        ((260, 200), []),
+        ((600, 400), []),
+    ],
 )
-def test_a_very_small_photo_gets_a_word(classifier, tmp_path, size, said):
+def test_a_photo_of_odd_size_gets_a_word(classifier, tmp_path, size, said):
     photo = Image.new("RGB", size, "teal")
     content = packing.pack(photo, "teal", None, classifier, classifier.explain(photo))
     assert about(content, tmp_path)["remarks"] == said

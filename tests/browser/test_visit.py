@@ -718,7 +718,7 @@ def test_ones_own_photo_is_not_in_the_link(visit):
     visitor.part("copy-link").click()
     expect(visitor.part("link-text")).to_contain_text("Your own photo is not in it")
     other = visit(path="?" + link)
-    expect(other.part("photo-missing")).to_contain_text("The photo of this link is not in it: choose it again")
+    expect(other.part("photo-missing")).to_contain_text("The photo of this link stayed with its sender: choose it here")
     other.drop(CAT)
     expect(other.part("photo-missing")).to_be_hidden()
 
