@@ -10,7 +10,7 @@ import gradio as gr
 from gradio.processing_utils import move_files_to_cache
 
 from ..spaces.zero_gpu import gpu
-from .explorer import MODE_EVENTS, Answers, Explorer
+from .explorer import MODE_EVENTS, QUESTIONS, Answers, Explorer
 from .handlers import Handlers
 from .layout import Components, arrange
 from .models import Models
@@ -64,16 +64,12 @@ def _wire(page: Components, handlers: Handlers) -> None:
 def answer_questions(explorer: Explorer, handlers: Handlers, **runs: Any) -> None:
     """What an explorer asks about the photo that it shows, with the settings of events that run the model."""
     modes = ModeHandlers(handlers)
-    asked = []
-    for ask, answer in (
-        (explorer.ask_maps, handlers.ask_maps),
-        (explorer.ask_attention, handlers.ask_attention),
-        (explorer.ask_patch, handlers.ask_patch),
-        (explorer.save_arrays, handlers.save_arrays),
-        *((getattr(explorer, name), getattr(modes, name)) for name in MODE_EVENTS),
-    ):
-        # One component for each: of two answers at once, one would replace the other. The page asks one by one itself:
-        # "always_last" would ask the last question with the first one's words.
-        asked.append(ask(answer, explorer, Answers(explorer.slot), trigger_mode="multiple", **runs, **PRIVATE))
-    curves = asked[MODE_EVENTS.index("ask_curves") - len(MODE_EVENTS)]
-    explorer.cancel_curves(None, None, None, cancels=[curves], **PRIVATE)
+    asked = {}
+    for owner, names in ((handlers, QUESTIONS), (modes, MODE_EVENTS)):
+        for name in names:
+            # One component for each: of two answers at once, one would replace the other. The page asks one by one
+            # itself: "always_last" would ask the last question with the first one's words.
+            asked[name] = getattr(explorer, name)(
+                getattr(owner, name), explorer, Answers(explorer.slot), trigger_mode="multiple", **runs, **PRIVATE
+            )
+    explorer.cancel_curves(None, None, None, cancels=[asked["ask_curves"]], **PRIVATE)

@@ -65,7 +65,8 @@ class _Shown(gr.HTML):
         return copy.deepcopy(_schema(self.data_model))
 
 
-EVENTS = ("follow_link", "choose_model", "cancel_load", "ask_maps", "ask_attention", "ask_patch", "save_arrays")
+QUESTIONS = ("ask_maps", "ask_attention", "ask_patch", "save_arrays")
+EVENTS = ("follow_link", "choose_model", "cancel_load", *QUESTIONS)
 MODE_EVENTS = ("ask_figures", "ask_trace", "ask_what_if", "ask_fewest", "ask_curves")
 
 
