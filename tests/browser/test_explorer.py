@@ -115,6 +115,16 @@ def test_each_method_has_its_button(visitor):
     assert [label.get_attribute("title") for label in labels.all()] == [method.paper for method in METHODS.values()]
 
 
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_each_method_explains_itself(visitor, method):
+    visitor.choose("map", method.name)
+    visitor.part("more").click()
+    visitor.part("what").click()
+    assert visitor.text("term") == method.term and visitor.text("meaning")
+    visitor.page.keyboard.press("Escape")
+    visitor.page.keyboard.press("Escape")
+
+
 def test_a_class_shows_its_relevance_and_a_second_one_the_difference(visitor):
     classes, e = visitor.part("classes").locator("button.class"), visitor.explanation
     labels = [label for label, _ in visitor.classifier.predict(PIZZA)]

@@ -3,7 +3,7 @@
 import { Explanation } from "../../vit/page/web/data/explanation.js";
 import { initialState, opened } from "../../vit/page/web/view.js";
 
-const METHOD = { caption: "", note: "", paper: "", unit: "", of_token: false, missing: null };
+const METHOD = { caption: "", note: "", term: "", paper: "", unit: "", of_token: false, missing: null };
 export const METHODS = [
   { ...METHOD, name: "class_attention", title: "Class attention", columns: "heads", unit: "share", of_token: true },
   { ...METHOD, name: "rollout", title: "Rollout", columns: "heads", unit: "share", caption: "rollout" },

@@ -38,6 +38,7 @@ class Method:
     needs: tuple[str, ...] = ()  # of `explanation.NEEDS`
     of_token: bool = False  # any token can be asked: the page makes the maps itself, from the attention
     last_layer: bool = False  # of a class's evidence that builds up, what is written is where it ends
+    term: str = ""  # what explains it in the glossary of the page
 
     def map(self, explanation: Explanation, column: Column = None, settings: Settings | None = None) -> Tensor:
         """The maps of a column, where the checkpoint can give them; else an `UnsupportedError`."""
@@ -68,6 +69,7 @@ METHODS = {
             title="Class attention",
             caption="what the class token looks at",
             note="",  # the page says what the token gives to others than patches
+            term="attention",
             source="attention of the class token to each patch, by layer and head",
             paper="Dosovitskiy et al., arXiv 2010.11929",
             columns="heads",
@@ -81,6 +83,7 @@ METHODS = {
             title="Rollout",
             caption="rollout to what the classifier reads",
             note="Rollout follows attention through all layers up to this one.",
+            term="rollout",
             source="attention rollout after each layer",
             paper="Abnar & Zuidema, arXiv 2005.00928",
             columns="heads",
@@ -92,6 +95,7 @@ METHODS = {
             title="Class relevance",
             caption="relevance for {class}",
             note="Relevance has no unit: what counts is one patch against another.",
+            term="relevance",
             source="relevance to the class",
             paper="Chefer et al., arXiv 2103.15679",
             columns="classes",
@@ -104,6 +108,7 @@ METHODS = {
             title="Gradient × attention",
             caption="gradient × attention for {class}",
             note="Gradient × attention keeps the looks of this layer that speak for the class; it has no unit.",
+            term="gradient × attention",
             source="gradient × attention for the class, by layer",
             paper="Chefer et al., arXiv 2103.15679, Eq. 5",
             columns="classes",
@@ -115,6 +120,7 @@ METHODS = {
             title="Grad-CAM",
             caption="Grad-CAM for {class}",
             note="Grad-CAM reads the tokens that enter the last layer: one map for the whole model, without a unit.",
+            term="Grad-CAM",
             source="Grad-CAM for the class on the tokens entering the last block",
             paper="Selvaraju et al., arXiv 1610.02391",
             columns="classes",

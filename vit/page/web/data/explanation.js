@@ -11,6 +11,7 @@
  * @property {string} title
  * @property {string} caption  with {class} for the class's label
  * @property {string} note
+ * @property {string} term  in glossary.js; "" where it has none
  * @property {string} paper
  * @property {"heads" | "classes"} columns
  * @property {"share" | ""} unit

@@ -10,14 +10,6 @@ const SCALES = [
   { value: "own", text: "this map" },
   { value: "shared", text: "all maps" },
 ];
-/** @type {Record<string, string>} */
-const TERMS = {
-  class_attention: "attention",
-  rollout: "rollout",
-  relevance: "relevance",
-  gradient_attention: "gradient × attention",
-  grad_cam: "Grad-CAM",
-};
 const DIRECTIONS = [
   { value: "looks_at", text: "looks at" },
   { value: "looked_at_by", text: "is looked at by" },
@@ -75,9 +67,10 @@ export const view = {
       check(part("direction"), state.direction);
       part("direction").disabled = !method(state).of_token;
       part("who").textContent = pinned(state) === null ? "The class token" : "The patch";
-      part("note").textContent = method(state).note;
-      part("what").hidden = !(state.map in TERMS);
-      part("what").dataset.term = TERMS[state.map];
+      const { note, term } = method(state);
+      part("note").textContent = note;
+      part("what").hidden = !term;
+      part("what").dataset.term = term;
     });
   },
 };
