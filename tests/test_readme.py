@@ -170,3 +170,10 @@ def test_contributing_names_what_is_there():
         if not there:
             gone.append(name)
     assert not gone
+
+
+def test_contributing_names_every_room():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rooms = [path for folder in ("vit", "vit/page") for path in (ROOT / folder).iterdir()]
+    names = [path.name if path.suffix == ".py" else f"{path.name}/" for path in rooms if path.suffix in (".py", "")]
+    assert not [name for name in names if not name.startswith("__") and f"`{name}`" not in text]
