@@ -1,5 +1,6 @@
 """The page under load: photos in batches, what is kept of them, visitors who leave, and a server that dies."""
 
+import asyncio
 import signal
 import threading
 import time
@@ -16,6 +17,7 @@ from benchmarks.load import distinct_photos
 from vit.page import Models, build
 from vit.page.explorer import curves
 from vit.page.kept import Lately
+from vit.page.together import Together
 from vit.page.turns import Budget, Crowd, TurnError, Turns
 
 
@@ -47,6 +49,42 @@ def test_photos_that_wait_go_together_and_nobody_gets_anothers_answer(photos, mo
         # Asked again, it comes from what is kept, and is the same.
         assert clients[0].predict(handle_file(str(photos[5])), api_name="/predict") == found[5][0]
         assert sum(batches) == 48
+
+
+def test_who_leaves_while_a_batch_runs_takes_no_other_answer_along(photos, monkeypatch):
+    classifier, runs, go = vit.load("foodvision-mini"), [], threading.Event()
+    run = Together._run
+
+    def watched(self, batch):
+        runs.append(len(batch))
+        assert len(runs) > 2 or go.wait(60)
+        return run(self, batch)
+
+    monkeypatch.setattr(Together, "_run", watched)
+
+    async def visit():
+        together = Together(Turns())
+        ask = [together.answer(classifier, str(photo), lambda: False) for photo in photos[:6]]
+        first = asyncio.create_task(ask[0])
+        while not runs:
+            await asyncio.sleep(0.01)
+        others = [asyncio.create_task(each) for each in ask[1:]]
+        while len(together._waiting) < 5:
+            await asyncio.sleep(0.01)
+        others[4].cancel()  # waits still
+        go.set()
+        await first
+        go.clear()
+        while len(runs) < 2:
+            await asyncio.sleep(0.01)
+        others[0].cancel()  # in the batch
+        await asyncio.sleep(0.1)
+        go.set()
+        found = await asyncio.wait_for(asyncio.gather(*others, return_exceptions=True), 60)
+        return [isinstance(each, asyncio.CancelledError) for each in found]
+
+    assert asyncio.run(visit()) == [True, False, False, False, True]
+    assert runs == [1, 4]
 
 
 def test_what_was_made_is_kept_within_bounds():

@@ -81,7 +81,8 @@ class Together:
             here = [one for one in self._waiting if not one.answer.cancelled()]
             batch = [one for one in here if one.goes_with(here[0])][:BATCH]
             self._waiting = [one for one in here if one not in batch]
-        return batch
+        # From here on none can be cancelled: a visitor who leaves now would take the others' answers along.
+        return [one for one in batch if one.answer.set_running_or_notify_cancel()]
 
     def _run(self, batch: list[Waiting]) -> list[Answer]:
         answers = batch[0].classifier.answers
