@@ -87,6 +87,32 @@ def test_who_leaves_while_a_batch_runs_takes_no_other_answer_along(photos, monke
     assert runs == [1, 4]
 
 
+def test_who_waits_for_a_model_holds_up_nobody_else(photos, monkeypatch):
+    """45 want one that is being fetched, more than the threads that serve files and everything else."""
+    fetched, waiting, get = threading.Event(), [], Models.get
+
+    def slow(self, source, *rest):
+        if source == "foodvision-mini":
+            waiting.append(source)
+            assert fetched.wait(60)
+        return get(self, source, *rest)
+
+    monkeypatch.setattr(Models, "get", slow)
+    with serving(build(Models(vit.load()))) as url:
+        client = Client(url, verbose=False, ssl_verify=False)
+        with httpx.Client(base_url=f"{url.rstrip('/')}/gradio_api", timeout=20) as visitor:
+            with photos[0].open("rb") as file:
+                given = {"path": visitor.post("/upload", files={"files": file}).json()[0]}
+            body = {"data": [{**given, "meta": {"_type": "gradio.FileData"}}, "foodvision-mini"]}
+            asked = [visitor.post("/call/predict", json=body).json()["event_id"] for _ in range(45)]
+            while len(waiting) < len(asked):
+                time.sleep(0.01)
+            assert client.predict(handle_file(str(photos[1])), api_name="/predict")["label"]
+            fetched.set()
+            answers = [visitor.get(f"/call/predict/{event}").text for event in asked]
+            assert all("event: complete" in answer for answer in answers)
+
+
 def test_what_was_made_is_kept_within_bounds():
     kept = Lately(10, seconds=0.5)
     for number in range(30):

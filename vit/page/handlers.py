@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from queue import Queue
 from threading import Semaphore, Thread
@@ -62,6 +63,8 @@ class Handlers:
         self.together = Together(models.lock)
         self.answered: Lately[Said] = Lately(2000, LATELY)
         self.kept = Kept(self.known, models.first.name, LATELY)
+        # Threads of their own: who waits for a model that is being fetched must not take those that serve files.
+        self._aside = partial(anyio.to_thread.run_sync, limiter=anyio.CapacityLimiter(WAITING))
         self._opened, self._opened_later = Semaphore(2), Semaphore(1)  # photos at once: each may be large
         # As methods of this very object: where there is a GPU for them, what they take is pickled.
         self.first_on_gpu, self.attention_on_gpu = gpu(self.find_first), gpu(self.find_attention)
@@ -95,13 +98,13 @@ class Handlers:
     async def _answer(self, photo: str | None, model: str) -> Said:
         """What the model says of a photo, together with those of other visitors; asked again, as it was."""
         path, left = there(photo), has_left()
-        asked = await anyio.to_thread.run_sync(digest, path), model
+        asked = await self._aside(digest, path), model
         found = self.answered.get(asked)
         if found is None:
             if ON_ZERO_GPU:  # which is lent to one visitor at a time
-                found = await anyio.to_thread.run_sync(self.answer_on_gpu, path, model)
+                found = await self._aside(self.answer_on_gpu, path, model)
             else:
-                classifier = await anyio.to_thread.run_sync(self._model, model)
+                classifier = await self._aside(self._model, model)
                 found = await self.together.answer(classifier, path, left)
             self.answered.put(asked, found, 1)
         return found
