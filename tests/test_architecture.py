@@ -9,14 +9,14 @@ import vit
 PACKAGE = Path(vit.__file__).parent
 # What each room, a folder or a single module, may import beside itself.
 MAY = {
-    **dict.fromkeys(("config", "stem", "familiarity", "memory", "kernels", "hub", "extras"), ""),
+    **dict.fromkeys(("config", "stem", "familiarity", "memory", "kernels", "hub", "extras", "turn"), ""),
     "model": "config stem",
-    "precision": "kernels model",
-    "registers": "config model",
+    "precision": "kernels model turn",
+    "registers": "config model turn",
     "summary": "config model",
     "photos": "memory",
-    "explain": "familiarity kernels model",
-    "classifier": "explain familiarity kernels memory model photos precision registers",
+    "explain": "familiarity kernels model turn",
+    "classifier": "explain familiarity kernels memory model photos precision registers turn",
     "export": "classifier explain photos",
     "onnx_export": "classifier photos",
     "checkpoints": "classifier config familiarity hub model photos precision",
@@ -24,7 +24,7 @@ MAY = {
     "many": "classifier processes",
     "finetune": "checkpoints classifier config explain extras familiarity hub model photos processes registers",
     "spaces": "checkpoints hub photos",
-    "page": "checkpoints classifier explain export hub photos spaces",
+    "page": "checkpoints classifier explain export hub photos spaces turn",
     "app": "checkpoints extras page photos spaces",
     "__init__": "checkpoints classifier config explain hub model photos",
     "__main__": "app checkpoints classifier config explain export extras finetune hub many memory onnx_export "

@@ -1,6 +1,8 @@
 """Fewer bits for what is predicted; what is explained, saved and trained stays float32."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -150,12 +152,33 @@ def test_auto_takes_nothing_that_says_something_else(tiny, monkeypatch):
 
 def test_the_trial_runs_once_for_a_model(tiny, monkeypatch):
     asked = []
-    monkeypatch.setattr(precision, "choose", lambda model, photos: asked.append(len(photos())) or "bfloat16")
+    monkeypatch.setattr(precision, "choose", lambda model, photos, turn: asked.append(len(photos())) or "bfloat16")
     auto, exact = tiny("auto"), tiny("bfloat16")
     with Image.open(CAT) as photo:
         assert auto.predict(photo) == auto.predict(photo) == exact.predict(photo)
     assert auto.settled().precision == "bfloat16" and auto.precision == "auto"
     assert asked == [len(example_photos())]
+
+
+def test_the_trial_runs_once_though_many_ask_and_each_pass_has_a_turn(tiny, monkeypatch):
+    turns, passes, choose = [], [], precision.choose
+
+    @contextmanager
+    def turn():
+        turns.append(len(passes))
+        yield
+        assert len(passes) == turns[-1] + 1
+
+    answer = precision._answer
+    monkeypatch.setattr(precision, "_answer", lambda *given: passes.append(1) or answer(*given))
+    chosen = []
+    monkeypatch.setattr(precision, "choose", lambda *given: chosen.append(1) or choose(*given))
+    auto = tiny("auto")
+    with ThreadPoolExecutor(4) as threads:
+        found = {each.precision for each in threads.map(lambda _: auto.settled(turn), range(4))}
+    assert len(found) == len(chosen) == 1 and len(passes) == len(turns) >= 12
+    auto.predict(CAT)
+    assert len(chosen) == 1
 
 
 def test_auto_takes_nothing_that_changes_one_answer_of_the_examples(able, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -24,6 +25,7 @@ from .photos.files import Photo, open_photo
 from .photos.preprocessing import Preprocessing
 from .precision import encode, settle
 from .registers import TestTimeRegisters, test_time_registers, without_registers
+from .turn import Turn
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,12 @@ class Classifier:
         """What the model says of images (B, 3, height, width), in the classifier's precision (B, classes)."""
         return self.model.classify(self._encode(images))
 
-    def settled(self) -> Classifier:
-        """The same with a precision that "auto" has chosen: the fastest here that says the same."""
-        return replace(self, precision=settle(self.model, self.precision, self._trial))
+    def settled(self, turn: Turn = nullcontext) -> Classifier:
+        """The same with a precision that "auto" has chosen: the fastest here that says the same.
+
+        Each pass of the trial, which is run once for a model, is in a `turn` of its own.
+        """
+        return replace(self, precision=settle(self.model, self.precision, self._trial, turn))
 
     def _encode(self, images: Tensor) -> Tensor:
         return encode(self.model, images, settle(self.model, self.precision, self._trial))

@@ -14,7 +14,9 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
+from threading import Lock
 from weakref import WeakKeyDictionary
 
 import torch
@@ -22,6 +24,7 @@ from torch import Tensor, nn
 
 from .kernels import cpu_flags, fast_linear
 from .model import ViT
+from .turn import Turn
 
 AUTO = "auto"
 FASTER = 0.9  # of the time of one that is more exact: else that is taken
@@ -86,6 +89,7 @@ class Encoder(nn.Module):
         return tokens.to(z.dtype)
 
 
+_choosing: WeakKeyDictionary[ViT, Lock] = WeakKeyDictionary()
 _chosen: WeakKeyDictionary[ViT, tuple[torch.device, str]] = WeakKeyDictionary()
 _made: WeakKeyDictionary[ViT, dict[str, tuple[object, Encoder]]] = WeakKeyDictionary()
 
@@ -105,19 +109,24 @@ def encode(model: ViT, images: Tensor, precision: str) -> Tensor:
     return made[precision][1](model, images)
 
 
-def settle(model: ViT, precision: str, photos: Callable[[], Tensor]) -> str:
-    """The precision to use: with "auto" that which was chosen for the model where it is, with these photos at first."""
+def settle(model: ViT, precision: str, photos: Callable[[], Tensor], turn: Turn = nullcontext) -> str:
+    """The precision to use: with "auto" that which was chosen for the model where it is, with these photos at first.
+
+    Each pass of the trial is run in a `turn` of its own. Whoever asks meanwhile waits for its end.
+    """
     check(precision)
     if precision != AUTO:
         return precision
     device = model.position_embedding.device
-    if model not in _chosen or _chosen[model][0] != device:
-        _chosen[model] = device, choose(model, photos)
+    if _chosen.get(model, (None, ""))[0] != device:
+        with _choosing.setdefault(model, Lock()):
+            if _chosen.get(model, (None, ""))[0] != device:
+                _chosen[model] = device, choose(model, photos, turn)
     return _chosen[model][1]
 
 
 @torch.inference_mode()
-def choose(model: ViT, photos: Callable[[], Tensor]) -> str:
+def choose(model: ViT, photos: Callable[[], Tensor], turn: Turn = nullcontext) -> str:
     """The fastest of what the machine has instructions for, by a trial on a few photos (B, 3, height, width).
 
     The first photos go through all in turn, and the least time counts: one that is less exact must be faster by a
@@ -135,9 +144,10 @@ def choose(model: ViT, photos: Callable[[], Tensor]) -> str:
 
     def ask(name: str, count: int) -> None:
         for image in images[len(answers[name]) : count]:
-            start = time.perf_counter()
-            answers[name].append(_answer(model, encoders[name](image[None])))
-            seconds[name].append(time.perf_counter() - start)
+            with turn():
+                start = time.perf_counter()
+                answers[name].append(_answer(model, encoders[name](image[None])))
+                seconds[name].append(time.perf_counter() - start)
 
     for count in range(1, TIMED + 1):
         for name in names:

@@ -8,8 +8,7 @@ R × C grid, K points of a curve.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -17,8 +16,7 @@ from torch import Tensor
 
 from ..kernels import fast_linear
 from ..model import ViT
-
-Turn = Callable[[], AbstractContextManager[None]]  # what a pass through the model waits for
+from ..turn import Turn
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from torch.func import functional_call
 
 from ..kernels import fast_linear
 from ..model import Recording, TransformerEncoderBlock, ViT
-from .faithfulness import Turn, removal_order
+from ..turn import Turn
+from .faithfulness import removal_order
 
 BLUR = 1.0  # the blur's standard deviation, in patches
 

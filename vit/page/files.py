@@ -12,7 +12,7 @@ from PIL import Image
 from .. import export
 from ..classifier import Classifier
 from ..explain.explanation import Explanation
-from ..explain.faithfulness import Turn
+from ..turn import Turn
 from .explorer import keep
 from .explorer.packing import best, given, pack, pack_attention, pack_class, pack_heads, pack_patch
 

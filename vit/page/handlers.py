@@ -20,12 +20,12 @@ from ..checkpoints import CheckpointError
 from ..classifier import Answer as Said
 from ..classifier import Classifier
 from ..explain.explanation import Explanation, UnsupportedError
-from ..explain.faithfulness import Turn
 from ..export import Options
 from ..hub import HubError
 from ..photos.files import PhotoError
 from ..photos.uploads import open_upload
 from ..spaces.zero_gpu import ON_ZERO_GPU, device, gpu
+from ..turn import Turn
 from .explorer import Answer, ExplorerFiles, Progress
 from .files import arrays_file, attention_file, first_file, map_files, patch_file
 from .kept import Kept, Lately
@@ -104,7 +104,7 @@ class Handlers:
             if ON_ZERO_GPU:  # which is lent to one visitor at a time
                 found = await self._aside(self.answer_on_gpu, path, model)
             else:
-                classifier = await self._aside(self._model, model)
+                classifier = await self._aside(self._settled, model)
                 found = await self.together.answer(classifier, path, left)
             self.answered.put(asked, found, 1)
         return found
@@ -272,6 +272,13 @@ class Handlers:
             picture = open_upload(path)
             with (turn or self.budget())():
                 yield classifier, picture
+
+    def _settled(self, source: str) -> Classifier:
+        """The model, after the trial that chooses its precision: nobody waits for more than one pass of it."""
+        classifier = self._model(source)
+        classifier.check_predicts()
+        classifier.settled(lambda: self.models.lock)
+        return classifier
 
     def _model(self, source: str) -> Classifier:
         """The model, where it runs."""

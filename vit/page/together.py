@@ -50,7 +50,6 @@ class Together:
 
     async def answer(self, classifier: Classifier, photo: str, left: Callable[[], bool]) -> Answer:
         """What a classifier says of a stranger's photo."""
-        classifier.check_predicts()
         loop = asyncio.get_running_loop()
         own = await loop.run_in_executor(self._opening, _open, classifier, photo, left)
         with self._changing:

@@ -10,8 +10,9 @@ from PIL import Image
 from torch import Tensor
 
 from ...classifier import Classifier
-from ...explain.faithfulness import Turn, deletion, insertion, random_map, removal_order
+from ...explain.faithfulness import deletion, insertion, random_map, removal_order
 from ...explain.methods import METHODS
+from ...turn import Turn
 from .packing import file
 
 STEPS = 14

@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 
 from ...classifier import Classifier
-from ...explain.faithfulness import Turn
 from ...explain.what_if import Changes, changed_image, fewest
+from ...turn import Turn
 from .packing import file, pack
 from .tour import evidence
 
