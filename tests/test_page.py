@@ -256,7 +256,7 @@ def test_only_models_of_the_list_are_loaded(classifier, tmp_path):
     assert len(models.get("foodvision-mini").labels) == 3
     assert models.get("foodvision-mini") is models.get("foodvision-mini")
     vit.save(classifier, tmp_path)
-    for source in (str(tmp_path), "someone/else", "../foodvision", "", "/etc/passwd"):
+    for source in (str(tmp_path), "someone/else", "../foodvision", "", "/etc/passwd", "everyday#registers#registers"):
         with pytest.raises(vit.CheckpointError, match="the models of its list only"):
             models.get(source)
     assert Models(classifier, any_model=True).get(str(tmp_path)).labels == classifier.labels

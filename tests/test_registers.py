@@ -5,6 +5,7 @@ The functions are asked for as `registers.…`, for pytest would take `test_time
 
 import copy
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -97,6 +98,26 @@ def test_a_planted_sink_is_found_and_is_gone(noise):
         assert not mended.explain(photo).outliers(4)[1].any()
     assert str(report).startswith("Sinks a photo: 1.0, with registers 0.0; look at their places: ")
     assert mended.labels == plain.labels and mended.preprocessing == plain.preprocessing
+
+
+def test_each_photos_pass_of_the_search_has_a_turn(noise, monkeypatch):
+    """Visitors who want an answer come in between."""
+    turns, passes, record = [], [], vit.ViT.record
+
+    @contextmanager
+    def turn():
+        turns.append(True)
+        yield
+        turns.append(False)
+
+    def watched(self, images, layers=None):
+        passes.append((len(images), turns[-1]))
+        return record(self, images, layers)
+
+    monkeypatch.setattr(vit.ViT, "record", watched)
+    mended = sink_classifier().with_registers(noise, turn=turn)
+    assert mended.model.config.register_neurons == ((LAYER, NEURON),)
+    assert set(passes) == {(1, True)} and len(passes) == 9 * len(noise)
 
 
 def test_the_registers_hold_what_the_sink_held(noise):

@@ -174,18 +174,21 @@ class Classifier:
         return self._familiarity(encode(self.model, self.image(image)[None], "float32"))[0]
 
     def with_registers(
-        self, photos: Iterable[Photo] | None = None, report: Callable[[TestTimeRegisters], object] | None = None
+        self,
+        photos: Iterable[Photo] | None = None,
+        report: Callable[[TestTimeRegisters], object] | None = None,
+        turn: Turn = nullcontext,
     ) -> Classifier:
         """The same classifier with test-time registers in place of its sinks; itself where there are none.
 
         `photos` are a handful to find the sinks with, by default the examples that come with the project. `report` is
-        given what was found: `print` prints a sentence. Nothing is trained, this classifier stays as it is, and
-        `vit.save` keeps what was found.
+        given what was found: `print` prints a sentence. Each photo's pass is in a `turn` of its own. Nothing is
+        trained, this classifier stays as it is, and `vit.save` keeps what was found.
         """
         handful = example_photos() if photos is None else list(photos)
         if not handful:
             raise ValueError("There is no photo to find the sinks with: give a handful.")
-        found = test_time_registers(self.model, self._whole(handful))
+        found = test_time_registers(self.model, self._whole(handful), turn)
         if report is not None:
             report(found)
         return replace(self, model=found.model, training_features=None) if found.neurons else self

@@ -12,6 +12,7 @@ ways to add registers to a checkpoint that has none; each gives a new model and 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -21,6 +22,7 @@ from torch import Tensor
 
 from .config import ViTConfig
 from .model import Recording, TransformerEncoderBlock, ViT
+from .turn import Turn
 
 SINK = 4.0  # a sink's norm is at least so many times the median of its photo's patches
 FEW = 0.2  # sinks a photo that are as good as none
@@ -71,24 +73,25 @@ class TestTimeRegisters:
 
 
 @torch.no_grad()
-def test_time_registers(model: ViT, images: Tensor) -> TestTimeRegisters:
+def test_time_registers(model: ViT, images: Tensor, turn: Turn = nullcontext) -> TestTimeRegisters:
     """The model with registers that its sinks' neurons write to, found from a handful of photos (B, 3, H, W).
 
     Of the neurons that pull most at sinks the first few are taken. How many is chosen by what it costs: the share of
-    the probabilities that moves, and the share of the look that stays at the sinks' places.
+    the probabilities that moves, and the share of the look that stays at the sinks' places. Each photo's pass is run in
+    a `turn` of its own.
     """
     config = model.config
-    plain = model.record(images, layers=[-1])
+    plain = _record(model, images, turn)
     sinks = is_sink(plain.tokens, config.prefix_tokens)
     before, look = sinks.sum().item() / len(images), _look(plain, config, sinks)
     nothing = TestTimeRegisters(model, (), (before, before), (look, look), 0.0)
     if config.registers or before <= FEW:
         return nothing
-    ranked = _by_pull(model, images, plain.tokens, sinks)
+    ranked = _by_pull(model, images, plain.tokens, sinks, turn)
     found = []
     for count in range(1, MOST_NEURONS + 1):
         given = add_register_neurons(model, ranked[:count])
-        recording = given.record(images, layers=[-1])
+        recording = _record(given, images, turn)
         after = is_sink(recording.tokens, given.config.prefix_tokens).sum().item() / len(images)
         change = (_moved if config.classes else _turned)(plain.logits, recording.logits)
         left = _look(recording, given.config, sinks)
@@ -123,7 +126,20 @@ def without_registers(model: ViT) -> ViT:
     return given.train(model.training)
 
 
-def _by_pull(model: ViT, images: Tensor, tokens: tuple[Tensor, ...], sinks: Tensor) -> tuple[tuple[int, int], ...]:
+def _record(model: ViT, images: Tensor, turn: Turn) -> Recording:
+    """The passes of all photos, with the last layer's attention."""
+    passes = []
+    for image in images:
+        with turn():
+            passes.append(model.record(image[None], layers=[-1]))
+    attention, tokens = zip(*(one.attention for one in passes)), zip(*(one.tokens for one in passes))
+    logits = torch.cat([one.logits for one in passes])
+    return Recording(logits, passes[0].layers, tuple(map(torch.cat, attention)), tuple(map(torch.cat, tokens)))
+
+
+def _by_pull(
+    model: ViT, images: Tensor, tokens: tuple[Tensor, ...], sinks: Tensor, turn: Turn
+) -> tuple[tuple[int, int], ...]:
     """MLP neurons (layer, neuron), those first that write most to sinks and not to other patches.
 
     Asked are the layers up to the one after which most sinks are there.
@@ -134,8 +150,9 @@ def _by_pull(model: ViT, images: Tensor, tokens: tuple[Tensor, ...], sinks: Tens
     pulls: list[tuple[float, tuple[int, int]]] = []
     for layer, z in enumerate([model.embed(images), *tokens[:onset]]):
         block = cast(TransformerEncoderBlock, model.blocks[layer])
-        z = z + block.attention_scale(block.attention(block.attention_norm(z)))  # Eq. 2
-        activation = F.gelu(block.mlp.fc1(block.mlp_norm(z)))[:, prefix_tokens:]  # B, N, MLP width
+        with turn():
+            z = z + block.attention_scale(block.attention(block.attention_norm(z)))  # Eq. 2
+            activation = F.gelu(block.mlp.fc1(block.mlp_norm(z)))[:, prefix_tokens:]  # B, N, MLP width
         written = block.mlp_scale(block.mlp.fc2.weight.T).norm(dim=1)  # MLP width
         pull = (activation[sinks].mean(dim=0) - activation[~sinks].mean(dim=0)) * written
         best = pull.topk(min(MOST_NEURONS, len(pull)))

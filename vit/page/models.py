@@ -132,20 +132,17 @@ class Models:
         """The model, loaded if need be. Raises a sentence for one that is not offered or cannot be had."""
         if source == self.first.name:
             return self.first
-        if source.endswith(REGISTERS):
+        if source.endswith(REGISTERS) and not source.endswith(2 * REGISTERS):
             plain = self.get(source.removesuffix(REGISTERS), on_progress)
             said = "Looking for the neurons that make the sinks"
-            return self._once(source, lambda: self._with_registers(plain, source), said, on_progress)
+            return self._once(
+                source, lambda: replace(plain.with_registers(turn=self.lock.later), name=source), said, on_progress
+            )
         if not self.any_model and source not in [model.source for model in self.known]:
             raise CheckpointError("This page offers the models of its list only: choose one of them.")
         bar = None if on_progress is None else _bar(self.title(source), on_progress)
         loads = partial(load, source, progress=bar, patience=PATIENCE, precision=self.first.precision)
         return self._once(source, loads, f"Loading {self.title(source)}", on_progress)
-
-    def _with_registers(self, plain: Classifier, name: str) -> Classifier:
-        """The model with test-time registers in place of its sinks."""
-        with self.lock.later():
-            return replace(plain.with_registers(), name=name)
 
     def _once(
         self, source: str, make: Callable[[], Classifier], said: str, on_progress: OnProgress | None
