@@ -4,8 +4,11 @@ import threading
 import time
 
 import vit
-from vit.page import Models
+from vit.export import Options
+from vit.page import Models, files
+from vit.page.handlers import Handlers
 from vit.page.turns import Turns
+from vit.photos.examples import example_photos
 
 
 def test_turns_come_in_the_order_in_which_they_were_asked_for():
@@ -50,3 +53,17 @@ def test_a_prediction_waits_for_one_pass_of_what_is_done_aside(tiny_base):
     for thread in threads:
         thread.join()
     assert passes[0] > 20 and max(waited) <= 1, waited
+
+
+def test_files_are_packed_in_nobodys_turn(monkeypatch, tmp_path):
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
+    models, taken, photo = Models(vit.load("foodvision-mini")), [], str(example_photos()[0])
+    handlers, pack, save_arrays = Handlers(models), files.pack, files.export.save_arrays
+    monkeypatch.setattr(files, "pack", lambda *given: taken.append(models.lock._taken) or pack(*given))
+    monkeypatch.setattr(
+        files.export, "save_arrays", lambda *given: taken.append(models.lock._taken) or save_arrays(*given)
+    )
+    handlers.find_first(photo, "foodvision-mini")
+    handlers.explain(photo, "foodvision-mini")
+    handlers.find_arrays(photo, "foodvision-mini", Options())
+    assert taken == [False] * 3

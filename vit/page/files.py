@@ -55,9 +55,10 @@ def patch_file(explanation: Explanation, patch: int | None) -> FileData:
     return keep(pack_patch(explanation, patch), "patch.safetensors")
 
 
-def arrays_file(explanation: Explanation, name: str, options: export.Options) -> FileData:
-    """The maps as an .npz, and the attention itself unless it is huge."""
-    found, _ = export.every_array(explanation, options)
+def arrays_file(explanation: Explanation, name: str, options: export.Options, turn: Turn) -> FileData:
+    """The maps as an .npz, and the attention itself unless it is huge. It is compressed in nobody's turn."""
+    with turn():
+        found, _ = export.every_array(explanation, options)
     found["probabilities"] = explanation.probabilities
     if explanation.attention.numel() * 4 <= WHOLE_ATTENTION:
         found["attention"] = explanation.attention

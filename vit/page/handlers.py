@@ -186,8 +186,10 @@ class Handlers:
 
     def find_first(self, photo: str, model: str) -> FileData:
         """What is looked at first: predictions, and what the class token looks at."""
-        with shown_errors(), self.opened(photo, model) as (classifier, picture):
-            return first_file(*self._names(photo), picture, classifier, classifier.explain(picture))
+        with shown_errors(), self._picture(self._opened, photo, model) as (classifier, picture):
+            with self.models.lock:
+                explanation = classifier.explain(picture)
+            return first_file(*self._names(photo), picture, classifier, explanation)
 
     def find_attention(self, photo: str, model: str) -> FileData:
         """What every token looks at."""
@@ -207,8 +209,10 @@ class Handlers:
 
     def find_arrays(self, photo: str, model: str, options: Options) -> FileData:
         """The maps as arrays to download."""
-        with shown_errors(), self.opened_later(photo, model) as (classifier, picture):
-            return arrays_file(classifier.explain(picture), Path(photo).stem, options)
+        with shown_errors():
+            turn = self.budget()
+            explanation = self._explanation(photo, model, turn)
+            return arrays_file(explanation, Path(photo).stem, options, turn)
 
     def _names(self, photo: str) -> tuple[str, str | None]:
         """The photo's name, and the example's that it is."""
@@ -241,8 +245,9 @@ class Handlers:
 
     # The photo itself is let go before maps are made of these, when other visitors have their turns in between.
     def _explained(self, photo: str, model: str, turn: Turn) -> tuple[Explanation, FileData]:
-        with self.opened_later(photo, model, turn) as (classifier, picture):
-            explanation = classifier.explain(picture)
+        with self._picture(self._opened_later, photo, model) as (classifier, picture):
+            with turn():
+                explanation = classifier.explain(picture)
             return explanation, first_file(*self._names(photo), picture, classifier, explanation, whole=True)
 
     def _explanation(self, photo: str, model: str, turn: Turn) -> Explanation:
@@ -256,22 +261,23 @@ class Handlers:
     @contextmanager
     def opened(self, photo: str | None, model: str) -> Iterator[tuple[Classifier, Image.Image]]:
         """The model where it runs, and the photo of a stranger, opened before its turn comes: both while it lasts."""
-        path, classifier = there(photo), self._model(model)
-        with self._opened:
-            picture = open_upload(path)
-            with self.models.lock:
-                yield classifier, picture
+        with self._picture(self._opened, photo, model) as found, self.models.lock:
+            yield found
 
     @contextmanager
     def opened_later(
         self, photo: str | None, model: str, turn: Turn | None = None
     ) -> Iterator[tuple[Classifier, Image.Image]]:
         """The same in a turn of a `budget`: whoever wants an answer does not wait for it."""
+        with self._picture(self._opened_later, photo, model) as found, (turn or self.budget())():
+            yield found
+
+    @contextmanager
+    def _picture(self, opened: Semaphore, photo: str | None, model: str) -> Iterator[tuple[Classifier, Image.Image]]:
+        """The model and the photo, one of those that may be open at once, in nobody's turn."""
         path, classifier = there(photo), self._model(model)
-        with self._opened_later:
-            picture = open_upload(path)
-            with (turn or self.budget())():
-                yield classifier, picture
+        with opened:
+            yield classifier, open_upload(path)
 
     def _settled(self, source: str) -> Classifier:
         """The model, after the trial that chooses its precision: nobody waits for more than one pass of it."""
