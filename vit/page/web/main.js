@@ -42,7 +42,9 @@ export function start(/** @type {Component} */ { element, props, trigger, watch 
   const show = (f) => store.show((state) => state.explanation && f(/** @type {any} */ (state)));
   const context = { slot, store, ask, root, show };
 
-  store.set({ models: props.models ?? [], coming: announced.get(slot) ?? null });
+  /** @type {{ url: string, orig_name: string } | null} */
+  const again = store.get().photoMissing ? (history.state?.photo ?? null) : null;
+  store.set({ models: props.models ?? [], coming: announced.get(slot) ?? null, again });
   followTheme(context);
   mount(frame, root, context);
   /** @type {Element} */ (root.querySelector("h1")).textContent = props.title;
@@ -53,6 +55,7 @@ export function start(/** @type {Component} */ { element, props, trigger, watch 
   element.replaceChildren(root);
   element.style.container = "explorer / inline-size"; // of two side by side, each goes by its own width
   explorers.set(slot, context);
+  if (again) announce(slot, { name: again.orig_name, src: again.url });
   dock(slot);
 
   askForMore(context);
@@ -64,7 +67,7 @@ export function start(/** @type {Component} */ { element, props, trigger, watch 
     load(context, "follow_link", elsewhere).then(() => {
       setTimeout(() => store.get().wanted ?? shown(), SOON); // a link to nothing
     });
-  else shown().then(() => playStory(context, linked));
+  else if (!again) shown().then(() => playStory(context, linked));
   keepAddress(
     context,
     () => props.value?.photo ?? null,
@@ -87,6 +90,8 @@ function dock(/** @type {string} */ slot) {
   const [context, photos] = [explorers.get(slot), boxes.get(slot)];
   if (!context || !photos) return;
   context.root.querySelector('[data-place="photos"]')?.replaceChildren(photos.root);
+  const { again } = context.store.get();
+  if (again) photos.put(again);
   context.store.show(({ coming, explanation }) => photos.press(coming ? coming.name : (explanation?.example ?? "")));
 }
 

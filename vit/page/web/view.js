@@ -174,6 +174,7 @@ export function initialState(slot, linked) {
     unfolded: false,
     dark: false,
     task: linked.get(`${prefix(slot)}task`)?.slice(0, LONGEST_TASK) ?? "",
+    again: null,
     photoMissing: linked.get(`${prefix(slot)}photo`) === OWN,
     models: [],
     loading: null,

@@ -46,6 +46,7 @@ import { amount, capital, headName, layerName, ordinal, patchName, plain } from 
  * @property {boolean} dark
  * @property {string} task  a line for the one who opens the link
  * @property {boolean} photoMissing  the link was of a photo that is not in it
+ * @property {object | null} again  a photo of one's own that was shown before the page was loaded again
  * @property {Model[]} models  those that can be chosen
  * @property {Loading | null} loading  a model, on its way
  * @property {boolean} saving  arrays are being made
