@@ -4,7 +4,7 @@
 export const notices = {
   markup: `
     <p class="card notice" data-part="task" hidden><span class="quiet">To do:</span> <span data-part="task-text"></span></p>
-    <p class="card notice" data-part="photo-missing" role="status" hidden>The photo of this link stayed with its sender: choose it here, or look at this example.</p>
+    <p class="card notice" data-part="photo-missing" role="status" hidden><span>The photo of this link stayed with its sender: <button type="button" class="link" data-part="choose-it">choose it here</button>, or look at this example.</span></p>
     <div class="card notice" data-part="loading" role="status" hidden>
       <span data-part="loading-text"></span>
       <progress data-part="loading-share" max="1" aria-label="Loaded"></progress>
@@ -23,7 +23,7 @@ export const notices = {
     @keyframes on-its-way { from { background-position: 100% 0; } to { background-position: -50% 0; } }
     @media (prefers-reduced-motion: reduce) { .notice progress { animation: none !important; } }`,
 
-  start({ part, store, ask: { ask } }) {
+  start({ part, store, root, ask: { ask } }) {
     store.show(({ task, photoMissing }) => {
       part("task").hidden = !task;
       part("task-text").textContent = task;
@@ -35,6 +35,9 @@ export const notices = {
       part("loading-text").textContent = loading.text;
       if (loading.share === null) part("loading-share").removeAttribute("value");
       else part("loading-share").value = loading.share;
+    });
+    part("choose-it").addEventListener("click", () => {
+      /** @type {HTMLElement | null} */ (root.querySelector(".photo [data-part=file]"))?.click();
     });
     part("cancel").addEventListener("click", () => {
       ask("cancel_load");
