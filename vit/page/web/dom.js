@@ -35,6 +35,8 @@ export function mount({ markup, style, start }, place, context) {
   start?.({ ...context, part: (name) => parts.get(name) });
 }
 
+const LEAST = 160; // pixels of a small window's height
+
 /** @type {Set<string>} */
 const styles = new Set();
 
@@ -143,9 +145,11 @@ export function opens(button, window_) {
  * @param {{ left: number, right: number, top: number, bottom: number }} place
  */
 export function placeBeside(shown, { left, top, bottom }) {
+  shown.style.maxHeight = "";
   const { width, height } = shown.getBoundingClientRect();
-  const room = innerHeight - bottom;
-  const isBelow = room >= height + 12 || room >= top;
+  const [above, below] = [top - 14, innerHeight - bottom - 14];
+  const isBelow = below >= height || below >= above;
+  shown.style.maxHeight = `min(80vh, ${Math.max(LEAST, isBelow ? below : above)}px)`; // the rest is scrolled to
   shown.style.left = `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`;
   shown.style.top = isBelow ? `${Math.max(8, Math.min(bottom + 6, innerHeight - height - 8))}px` : "auto";
   shown.style.bottom = isBelow ? "auto" : `${innerHeight - top + 6}px`; // it grows away from the place
