@@ -10,12 +10,13 @@ import { choose } from "../view.js";
 /** @import { Explained } from "../data/shown.js" */
 
 const FIRST = 3; // classes that are shown before the others are asked for
+const SURE = 0.25; // a probability below which a guess is called one
 
 /** @type {import("../dom.js").Panel} */
 export const answer = {
   markup: `
     <div class="answer">
-      <p class="unfamiliar" data-part="unfamiliar" hidden>I don’t know photos like this. My best guess:</p>
+      <p class="unfamiliar" data-part="unfamiliar" hidden></p>
       <h2 data-part="answer"></h2>
       <p class="quiet"><span data-part="story"></span> <button type="button" class="term" data-part="lens" data-term="logit lens">How do we know?</button></p>
       <p class="quiet" data-part="remarks" hidden></p>
@@ -63,7 +64,9 @@ export const answer = {
     show(({ explanation }) => {
       const { predictions, unfamiliar } = explanation;
       const [best] = predictions;
-      part("unfamiliar").hidden = !unfamiliar;
+      part("unfamiliar").hidden = !unfamiliar && !(best && best.probability < SURE);
+      part("unfamiliar").textContent =
+        `${unfamiliar ? "I don’t know photos like this" : "I am not sure"}. My best guess:`;
       const share = best && make("span", { className: "share-of", textContent: percent(best.probability) });
       part("answer").replaceChildren(
         ...(best ? [`${plain(best.label)}, `, share, unfamiliar ? "?" : ""] : ["It names nothing"]),
