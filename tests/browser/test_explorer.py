@@ -286,7 +286,7 @@ def test_the_picture_is_that_of_drawing(visitor, smooth, opacity):
     assert difference.mean() < 2.5 and np.quantile(difference, 0.98) <= 16
 
 
-GROUND = ((206, 211, 220), 0.25)  # what is not read, in light mode: a colour, and the photo's share
+GROUND = ((206, 211, 220), 0.15)  # what is not read, in light mode: a colour, and the photo's share
 
 
 def seen(visitor):

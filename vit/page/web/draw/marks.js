@@ -73,6 +73,23 @@ export function outline(context, [x, y, width, height], colour, ratio) {
   context.strokeRect(x, y, width, height);
 }
 
+/** Around what the model saw. */
+export function frame(
+  /** @type {Context} */ context,
+  /** @type {Box} */ [left, top, right, bottom],
+  /** @type {number} */ ratio,
+) {
+  for (const [colour, away] of /** @type {[string, number][]} */ ([
+    ["rgba(0, 0, 0, 0.6)", 1.5],
+    ["rgba(255, 255, 255, 0.9)", 0.5],
+  ])) {
+    const by = away * ratio;
+    context.lineWidth = ratio;
+    context.strokeStyle = colour;
+    context.strokeRect(left - by, top - by, right - left + 2 * by, bottom - top + 2 * by);
+  }
+}
+
 /**
  * @param {Context} context
  * @param {Place} place

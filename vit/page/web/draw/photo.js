@@ -27,7 +27,7 @@ export function photosOf(picture, size, view, width, height) {
   }
   const grey = new OffscreenCanvas(width, height);
   contextOf(grey).putImageData(pixels, 0, 0);
-  return { colour, grey, dim: under(grey, NIGHT, 0.25), pale: under(grey, DAY, 0.25) };
+  return { colour, grey, dim: under(grey, NIGHT, 0.25), pale: under(grey, DAY, 0.15) };
 }
 
 /**

@@ -3,7 +3,7 @@
 import { memo } from "../data/derive.js";
 import { layer, maps, ofWholeModel, overlay, pinned, title, values } from "../data/shown.js";
 import { capital, headName, layerName, patchName } from "../data/words.js";
-import { drawGrid, drawMarks, marksOf, outline } from "../draw/marks.js";
+import { drawGrid, drawMarks, frame, marksOf, outline } from "../draw/marks.js";
 import { boxOn, patchAt, patchBox, photosOf, viewOf } from "../draw/photo.js";
 import { drawMap } from "../draw/picture.js";
 import { goBack, pin } from "../view.js";
@@ -36,9 +36,10 @@ export const stage = {
     .coming { position: absolute; inset: 0; width: 100%; height: 100%; object-fit: cover; filter: brightness(0.75) saturate(0.8); }
     .working { position: absolute; left: 10px; bottom: 10px; padding: 0.25em 0.7em; border-radius: 8px; background: rgba(10, 12, 16, 0.82); color: white; font-size: 0.85em; }
     .title { height: 2.6em; display: flex; gap: 0.5em; align-items: center; font-size: 0.85em; line-height: 1.25; }
-    .title > span { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
+    .title > span { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; text-wrap: balance; }
     .back { flex: none; width: 1.7em; height: 1.7em; border: 1px solid var(--line); border-radius: 7px; font-size: 1.1em; line-height: 1; }
     .back:hover { border-color: var(--mark); }
+    @media (max-height: 820px) { .title { font-size: 0.76em; line-height: 1.15; height: 3.45em; } .title > span { -webkit-line-clamp: 3; } }
     @container explorer (max-width: 639px) {
       .stage-area { grid-template-columns: minmax(0, 1fr) auto; }
       .ground { border-radius: 0; }
@@ -70,6 +71,7 @@ export const stage = {
         drawGrid(context, box, grid, ratio);
         context.globalAlpha = 1;
       }
+      if (whole && explanation.cropped) frame(context, box, ratio);
       if (hovered !== null) outline(context, patchBox(hovered, box, grid), "white", ratio);
       store.set({ across: width });
     });
@@ -93,7 +95,7 @@ export const stage = {
     });
     new ResizeObserver(draw).observe(scroller);
     // Whose thumb chose something further down is to see what it does.
-    store.watch(["coming", "map", "chosen", "against", "token"], ({ explanation }) => {
+    store.watch(["coming", "explanation", "map", "chosen", "against", "token"], ({ explanation }) => {
       const { top, bottom } = part("ground").getBoundingClientRect();
       if (
         !matchMedia("(pointer: coarse)").matches ||
