@@ -39,6 +39,7 @@ export const GLOSSARY = {
   },
   reading: {
     text: "This model has no class token: the answer is read from the mean of all patches.",
+    code: "return z[:, self.config.prefix_tokens :].mean(dim=1)",
   },
   softmax: {
     text: "The classifier gives each class a number; softmax makes of them shares that sum to 100 %.",
@@ -66,6 +67,7 @@ export const GLOSSARY = {
   },
   register: {
     text: "A token that is no patch and no answer: the model keeps its notes there, and not in patches (Darcet et al., 2024).",
+    code: "z.insert(0, self.register_tokens.expand(B, -1, -1))",
   },
   sink: {
     text: "A patch of little content that the model uses as scratch paper: it draws looks, but says nothing of the photo. Registers, tokens without a patch, take that work away (Darcet et al., 2024).",
