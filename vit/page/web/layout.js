@@ -47,7 +47,8 @@ export const frame = {
     --mark: #b45309; --mark-text: #92400e;
     .dark & { --mark: #ffd60a; --mark-text: #ffd60a; }
     --rail: 4.2em; --gap: 20px;
-    --side: clamp(260px, min((100dvh - 64px - 15.4em) / 1.083, 100cqw - 640px), 1500px);
+    --side: clamp(260px, min(max((100dvh - 64px - 15.4em - var(--said)) / 1.083, min(420px, 100dvh - 15.5em)), 100cqw - 640px), 1500px); /* in a low window the pipeline is scrolled to */
+    --said: 0px; &:has(.notice:not([hidden], [data-part="loading"])) { --said: 3.6em; }
     font-size: clamp(15px, 0.55cqw + 0.35cqh + 5px, 21px);
     color: var(--body-text-color); line-height: 1.4;
     display: grid; column-gap: var(--gap); row-gap: 10px; justify-content: center; align-content: start;
@@ -68,10 +69,11 @@ export const frame = {
     button { cursor: pointer; background: none; border: 0; padding: 0; }
     button[aria-disabled="true"] { opacity: 0.5; }
 
-    /* widths of these lines are not the columns' */ .top { grid-area: top; contain: inline-size; padding-right: 15.5em; } .tools-area { grid-area: top; justify-self: end; } .notices { grid-area: notices; } .photos { grid-area: photos; }
+    /* widths of these lines are not the columns' */ --wider: min(0px, (100% - min(100cqw - 2 * var(--gap), 78em)) / 2); /* than the rest, where that is narrow */
+    .top { grid-area: top; contain: inline-size; padding-right: 15.5em; margin-inline: var(--wider); } .tools-area { grid-area: top; justify-self: end; margin-right: var(--wider); } .notices { grid-area: notices; } .photos { grid-area: photos; }
     .stage-area { grid-area: stage; position: relative; } .columns-area { grid-area: columns; } .layers-area { grid-area: layers; }
     .side { grid-area: side; display: flex; flex-direction: column; gap: 14px; min-width: 0; }
-    .sheet-area { grid-area: sheet; } .foot { grid-area: foot; contain: inline-size; }
+    .sheet-area { grid-area: sheet; contain: inline-size; } .foot { grid-area: foot; contain: inline-size; }
     .top, .tools-area { display: flex; align-items: center; gap: 14px; min-height: 48px; }
     .tools-area { justify-content: end; }
     .notices:not(:has(> :not([hidden]))) { display: none; }
@@ -104,14 +106,22 @@ export const frame = {
     .term { text-decoration: underline dotted; text-underline-offset: 3px; text-align: left; }
     &[aria-busy="true"] :is(.scroller, .side, .columns-area, .layers-area, .sheet-area) { opacity: 0.35; }
 
+    @container explorer (max-width: 1239px) {
+      .top { gap: 10px; padding-right: 13em; } .tools-area { gap: 6px; } .pill { padding-inline: 0.7em; } .top .modes button { padding-inline: 0.55em; }
+    }
     @container explorer (max-width: 1099px) {
-      --side: clamp(240px, min(100dvh - 200px - 100cqw / 12, 100cqw - 300px), 900px);
+      --wider: 0px;
+      --side: clamp(240px, min(100dvh - 200px - 100cqw / 12 - var(--said), 100cqw - 300px), 900px);
       grid-template-columns: minmax(0, var(--side)) minmax(210px, 1fr);
       grid-template-rows: auto auto auto auto auto auto auto auto;
       .top { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 4px 14px; padding: 7px 0 4px; justify-items: start; }
-      .modes { grid-column: 1 / -1; grid-row: 2; } .model { max-width: calc(100% - 15em); }
-      .tools-area { align-self: start; padding-top: 7px; min-height: 0; gap: 8px; } .pill { padding-inline: 0.85em; }
+      .modes { grid-column: 1 / -1; grid-row: 2; } .model { max-width: calc(100% - 13.5em); }
+      .tools-area { align-self: start; padding-top: 7px; min-height: 0; }
       grid-template-areas: "top top" "notices notices" "stage side" "layers layers" "columns columns" "photos photos" "sheet sheet" "foot foot";
+    }
+    @container explorer (max-width: 899px) { /* where the side is as tall as the stage and the heads */
+      grid-template-rows: auto auto auto 1fr auto auto auto auto;
+      grid-template-areas: "top top" "notices notices" "stage side" "columns side" "layers layers" "photos photos" "sheet sheet" "foot foot";
     }
     @container explorer (max-width: 639px) {
       --side: min(100cqw, 100dvh - 360px); --gap: 12px;
@@ -127,7 +137,7 @@ export const frame = {
       .link, .columns-name .term { padding-block: 0.7em; }
     }
     &[data-presenting] {
-      position: fixed; inset: 0; z-index: 50; background: var(--body-background-fill); overflow: auto; align-content: center;
+      position: fixed; inset: 0; z-index: 50; background: var(--body-background-fill); overflow: auto; align-content: center; column-gap: 1.5em;
       --side: min((100dvh - 50px - 7.4em) / 1.083, 100cqw - 120px); font-size: clamp(18px, 1.6cqw, 34px);
       grid-template-columns: var(--side) minmax(0, 22em); grid-template-rows: auto auto auto;
       grid-template-areas: "notices notices" "stage side" "layers layers";

@@ -45,7 +45,7 @@ const STYLE = `
   .way:hover { border-color: var(--accent); }
   .way input { position: absolute; inset: 0; width: 100%; height: 100%; opacity: 0; cursor: pointer; font-size: 0; }
   .way:focus-within, button:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
-  .examples { position: relative; display: flex; flex-direction: column; gap: 8px; overflow-y: auto; scrollbar-width: none; padding: 5px; margin: -5px; max-height: calc(var(--side) + 30px); mask-image: linear-gradient(to bottom, black calc(100% - 24px), transparent); padding-bottom: 24px; }
+  .examples { position: relative; display: flex; flex-direction: column; gap: 8px; overflow-y: auto; scrollbar-width: none; padding: 5px; margin: -5px; max-height: calc(var(--side) - var(--rail) + 2px); mask-image: linear-gradient(to bottom, black calc(100% - 24px), transparent); padding-bottom: 24px; }
   .examples button { flex: none; width: var(--rail); height: var(--rail); padding: 0; border: 0; border-radius: 12px; background: none; line-height: 0; }
   .examples img { width: 100%; height: 100%; object-fit: cover; border-radius: 12px; margin: 0; background: var(--card); }
   .examples button:hover img { filter: brightness(1.15); }

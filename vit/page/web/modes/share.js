@@ -36,7 +36,7 @@ const STYLE = `
   .share label { display: grid; gap: 3px; font-size: 0.9em; }
   .share input { width: 100%; padding: 7px 9px; border: 1px solid var(--line); border-radius: 8px; background: var(--body-background-fill); }
   .share-ways { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; }
-  .share canvas { width: min(230px, 60vw); height: min(230px, 60vw); flex: none; image-rendering: pixelated; border-radius: 8px; background: white; }`;
+  .share canvas { width: min(230px, 60vw); height: min(230px, 60vw); flex: none; margin: auto; image-rendering: pixelated; border-radius: 8px; background: white; }`;
 
 /** Opens the dialog. */
 export function share(/** @type {Context} */ { store, ask: { ask } }, /** @type {HTMLDialogElement} */ dialog) {

@@ -32,7 +32,8 @@ export const columns = {
       .columns { grid-auto-flow: row; grid-template-rows: auto; grid-template-columns: repeat(var(--count), 64px); overflow: visible; justify-content: start; }
       .columns .thumb { width: 64px; }
       .unfold { white-space: nowrap; align-self: auto; }
-    }`,
+    }
+    @container explorer (640px <= width < 900px) { .columns { grid-template-columns: repeat(var(--count), 52px); column-gap: 6px; } .columns .thumb { width: 52px; } }`,
 
   start({ part, store, show }) {
     const group = part("columns");

@@ -29,6 +29,10 @@ export const layers = {
     .layers { display: grid; grid-template-columns: auto minmax(0, 1fr); align-items: start; gap: 6px 12px; }
     .round { width: 40px; height: 40px; margin-top: 6px; flex: none; border-radius: 50%; border: 1px solid var(--line); font-size: 0.8em; }
     .round:hover { border-color: var(--accent); }
+    @container explorer (min-width: 1100px) { /* beneath the photos, so that the strip begins where the stage does */
+      &:not([data-presenting]) .layers { position: relative; grid-template-columns: minmax(0, 1fr); }
+      &:not([data-presenting]) .round { position: absolute; left: calc(-1 * var(--gap) - (var(--rail) + 40px) / 2); }
+    }
     .strip { position: relative; min-width: 0; container-type: inline-size; padding-top: 3px; }
     .pictures, .ribbon { display: grid; grid-template-columns: repeat(var(--layers), minmax(0, 1fr)); }
     .pictures > div { padding: 0 2px; transition: opacity 0.3s; }
@@ -41,9 +45,9 @@ export const layers = {
     .strip input::-webkit-slider-thumb { appearance: none; width: calc(100cqw / var(--layers)); height: calc(100cqw / var(--layers)); }
     .strip input::-moz-range-thumb { width: calc(100cqw / var(--layers)); border: 0; }
     .strip:has(input:focus-visible) .pictures { outline: 3px solid var(--accent); outline-offset: 3px; border-radius: 6px; }
-    .ribbon li { min-width: 0; margin: 2px 2px 0; padding: 1px; border-radius: 6px; background: linear-gradient(to right, var(--surer)); color: var(--quiet); font-size: 0.72em; line-height: 1.35; min-height: 2.8em; display: grid; place-items: center; text-align: center; overflow: hidden; transition: opacity 0.3s; }
+    .ribbon li { min-width: 0; margin: 2px 1px 0; padding: 1px 0; border-radius: 6px; background: linear-gradient(to right, var(--surer)); color: var(--quiet); font-size: 0.69em; line-height: 1.35; min-height: 2.9em; display: grid; place-items: center; text-align: center; overflow: hidden; transition: opacity 0.3s; }
     .ribbon span { max-width: 100%; max-height: 2.7em; overflow: hidden; text-overflow: ellipsis; }
-    .ribbon li.clear { color: var(--body-text-color); font-weight: 600; }
+    .ribbon li.clear { color: var(--body-text-color); font-weight: 500; }
     .ribbon li.now { box-shadow: inset 0 -2.5px var(--mark); }
     .ribbon li.later { opacity: 0; }
     .now[data-part] { display: none; }

@@ -25,6 +25,7 @@ export const overlays = {
     .overlays input:focus-visible + span { outline: 3px solid var(--accent); }
     .scale { position: absolute; left: 10px; right: 10px; top: calc(var(--side) - 2.5em); z-index: 1; display: flex; align-items: center; gap: 8px; padding: 4px 10px; border-radius: 8px; background: rgba(10, 12, 16, 0.82); font-variant-numeric: tabular-nums; pointer-events: none; }
     .scale canvas { flex: 1; height: 10px; min-width: 0; border-radius: 3px; image-rendering: pixelated; }
+    @media (max-height: 820px) { .overlays span { padding-inline: 0.4em; } }
     @container explorer (max-width: 639px) { .overlays { margin-left: var(--gap); justify-self: start; } .overlays span { padding: 0.75em 0.75em; } }
     @media (forced-colors: active) { .overlays input:checked + span { outline: 3px solid Highlight; } }`,
 
