@@ -102,6 +102,17 @@ def test_a_photo_unlike_the_training_photos_gets_that_said(visit):
     expect(visitor.part("other")).to_have_text("Ask Everyday: it knows 1,097 things and dishes")
 
 
+def test_a_guess_is_called_one(visit, tmp_path):
+    visitor = visit()
+    noise = np.random.default_rng(0).integers(0, 255, (300, 400, 3), np.uint8)
+    Image.fromarray(noise).save(path := tmp_path / "noise.png")
+    visitor.drop(path)
+    assert visitor.classifier.predict(path)[0][1] < 0.25
+    expect(visitor.part("unfamiliar")).to_have_text("I am not sure. My best guess:")
+    visitor.drop(EXAMPLES["pizza"])
+    expect(visitor.part("unfamiliar")).to_be_hidden()
+
+
 def test_transparency_and_few_pixels_get_a_word(visit, tmp_path):
     visitor = visit()
     visitor.sees(example_photos()[0])
@@ -357,6 +368,20 @@ def test_stage_and_answer_are_seen_without_scrolling(visit, width, height):
         )
         assert bounds[0] == pytest.approx(width - bounds[1], abs=24)  # in the middle
         assert bounds[1] - bounds[0] > 0.7 * width
+
+
+@pytest.mark.parametrize("width, height", [(390, 844), (768, 1024), (1000, 800), (1280, 720), (1440, 900)])
+def test_nothing_is_cut_off_and_what_unfolds_moves_nothing_aside(visit, width, height):
+    visitor = visit(width=width, height=height, path="?photo=own")
+    visitor.sees(example_photos()[0])
+    assert visitor.part("model-name").evaluate("e => e.scrollWidth <= e.clientWidth")
+    with visitor.view():
+        bounds = visitor.part("view").bounding_box()
+        assert bounds["y"] >= 0 and bounds["y"] + bounds["height"] <= height
+    places = [visitor.part(part).bounding_box()["x"] for part in ("stage", "answer")]
+    visitor.part("unfold").click()
+    expect(visitor.part("sheet")).to_be_visible()
+    assert [visitor.part(part).bounding_box()["x"] for part in ("stage", "answer")] == places
 
 
 def test_few_words_are_on_the_first_screen(visit):
@@ -719,8 +744,22 @@ def test_ones_own_photo_is_not_in_the_link(visit):
     expect(visitor.part("link-text")).to_contain_text("Your own photo is not in it")
     other = visit(path="?" + link)
     expect(other.part("photo-missing")).to_contain_text("The photo of this link stayed with its sender: choose it here")
+    with other.page.expect_file_chooser():
+        other.part("choose-it").click()
     other.drop(CAT)
     expect(other.part("photo-missing")).to_be_hidden()
+
+
+def test_ones_own_photo_is_there_when_the_page_is_loaded_again(visit):
+    visitor = visit()
+    visitor.sees(example_photos()[0])
+    visitor.drop(CAT)
+    visitor.slide("layer", 4)
+    expect(visitor.page).to_have_url(re.compile("photo=own.*layer=4"))
+    visitor.page.reload()
+    visitor.sees(CAT)
+    expect(visitor.part("layer")).to_have_value("4")
+    expect(visitor.part("photo-missing")).to_be_hidden()
 
 
 def test_a_photo_that_is_chosen_is_seen_at_once_and_what_is_old_is_dimmed(visit):
