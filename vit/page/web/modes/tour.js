@@ -86,7 +86,7 @@ const card = {
     .lengths p { display: flex; gap: 0.3em; align-items: center; }
     .lengths i { order: -1; flex: none; height: 0.8em; border-radius: 3px; background: currentColor; }
     .tour-nav { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 10px; padding-top: 4px; }
-    .tour-nav ol { flex: 1 0 100%; order: -1; display: flex; justify-content: space-between; }
+    .tour-nav ol { flex: 1 0 100%; order: -1; display: flex; flex-wrap: wrap; justify-content: space-between; }
     .tour-nav li button { width: 24px; height: 24px; display: grid; place-items: center; border-radius: 50%; max-width: 100%; }
     .tour-nav li button::before { content: ""; width: 9px; height: 9px; border-radius: 50%; background: var(--line); }
     .tour-nav li button:hover::before { background: var(--accent); }
