@@ -148,15 +148,17 @@ def test_the_model_can_be_exported_with_a_free_batch(tiny_config):
     torch.testing.assert_close(program.module()(images), model(images), rtol=0, atol=1e-5)
 
 
-def test_the_model_can_be_exported_with_free_sides_from_an_image_of_another_size(tiny_config):
-    """At its own size nothing is resampled: that is another program."""
-    model = randomise(ViT(tiny_config))
+@pytest.mark.parametrize("resampling", ["bicubic", "antialias", "align corners"])
+@pytest.mark.parametrize("example", [(32, 32), (32, 64), (48, 64)])
+def test_the_model_can_be_exported_with_free_sides(tiny_config, example, resampling):
+    """From an image of any size, for images of any size, the model's own among them."""
+    model = randomise(ViT(ViTConfig(**{**tiny_config.to_dict(), "position_resampling": resampling})))
     side = {
         axis: model.config.patch_size * torch.export.Dim(name, min=2) for axis, name in ((2, "rows"), (3, "columns"))
     }
     free = {0: torch.export.Dim("batch"), **side}
-    program = torch.export.export(model, (torch.randn(2, 3, 48, 64),), dynamic_shapes=(free,)).module()
-    for shape in ((1, 3, 64, 48), (3, 3, 96, 80)):
+    program = torch.export.export(model, (torch.randn(2, 3, *example),), dynamic_shapes=(free,)).module()
+    for shape in ((2, 3, 32, 32), (1, 3, 64, 48), (3, 3, 32, 80)):
         images = torch.randn(shape)
         torch.testing.assert_close(program(images), model(images), rtol=0, atol=1e-5)
 

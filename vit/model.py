@@ -228,7 +228,8 @@ class ViT(nn.Module):
     def positions(self, grid: tuple[int, int]) -> tuple[Tensor, Tensor]:
         """The position embedding of the tokens before the patches, and of a grid of patches of any shape."""
         placed, patches = self.position_embedding.tensor_split([self.config.placed_tokens], dim=1)
-        if grid != self.config.grid:
+        free = any(isinstance(side, torch.SymInt) for side in grid)  # exported for images of any size
+        if free or grid != self.config.grid:
             how = self.config.position_resampling
             patches = patches.transpose(1, 2).unflatten(2, self.config.grid)  # 1, D, R, C
             patches = F.interpolate(
