@@ -74,6 +74,18 @@ def test_a_size_that_patches_do_not_divide_gets_a_sentence(real):
         real.explain(CAT, size=450)
 
 
+@pytest.mark.parametrize("size", [0, -16, 448.0, "448", (224, 320)])
+def test_a_size_that_is_none_gets_a_sentence(real, size):
+    with pytest.raises(ValueError, match=r"^size is .*, but must be a whole number: the image's side in pixels\.$"):
+        real.predict(CAT, size=size)
+
+
+@pytest.mark.parametrize("fit", [False, True])
+def test_a_size_far_too_large_gets_a_sentence_about_the_size(real, fit):
+    with pytest.raises(PhotoError, match=r"would become [0-9,]+ × [0-9,]+, which is too large: choose a smaller size"):
+        real.predict(CAT, size=8960, fit=fit)
+
+
 def test_a_size_that_memory_would_not_do_for_gets_a_sentence(real, monkeypatch):
     monkeypatch.setattr("vit.classifier.available", lambda: 50_000_000)
     assert real.explain(CAT).grid == (14, 14)
@@ -104,3 +116,5 @@ def test_arrays_are_photos_and_lists_get_a_sentence(real):
     for wrong in ([CAT, COFFEE], torch.zeros(3, 8, 8), np.zeros((3, 8, 8)), None):
         with pytest.raises(PhotoError, match=f"ask about one at a time, not about a {type(wrong).__name__}"):
             real.predict(wrong)
+    with pytest.raises(PhotoError, match=r"not about a ndarray \(3, 8, 8\) of float32\.$"):
+        real.predict(np.zeros((3, 8, 8), dtype=np.float32))

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, ClassVar
 
 import torch
@@ -230,6 +231,8 @@ class Classifier:
     def preprocessing_of(self, photo: Image.Image, size: int | None = None, fit: bool = False) -> Preprocessing:
         """How a photo is made an image of this size, see `explain`."""
         config = self.model.config
+        if size is not None and not (isinstance(size, Integral) and size > 0):
+            raise ValueError(f"size is {size!r}, but must be a whole number: the image's side in pixels.")
         side = size or min(self.preprocessing.image_size or config.native_size)
         if fit:
             return self.preprocessing.fitted(photo.size, side, config.patch_size)

@@ -75,9 +75,10 @@ def _from_array(array: Any) -> Image.Image:
     try:
         return Image.fromarray(array)
     except (AttributeError, TypeError, ValueError):
+        kind = f" {tuple(array.shape)} of {array.dtype}" if hasattr(array, "shape") and hasattr(array, "dtype") else ""
         raise PhotoError(
             "A photo is a path, an image of Pillow's, or an array (height, width, 3) of bytes: "
-            f"ask about one at a time, not about a {type(array).__name__}."
+            f"ask about one at a time, not about a {type(array).__name__}{kind}."
         ) from None
 
 

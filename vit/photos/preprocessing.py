@@ -15,6 +15,7 @@ from .files import Photo, PhotoError, bands, open_photo
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 MOST_PIXELS = 16_000_000  # of a photo while it is resized, first in width: a strip would become a giant
+STRIP = 4  # times as long as wide
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Preprocessing:
         whole = open_photo(photo)
         height, width = self._resized(whole.size)
         if width * max(height, whole.height) > MOST_PIXELS:
-            raise PhotoError(f"The photo, {whole.width} × {whole.height} pixels, is too long and thin: crop it first.")
+            raise PhotoError(f"The photo, {whole.width} × {whole.height} pixels, {_too_much(whole, width, height)}.")
         resized: Image.Image
         if self.rounding == "transformers" and self.interpolation != "lanczos":  # which tensors cannot do
             from torchvision.transforms import InterpolationMode  # slow to import, and only for this
@@ -124,6 +125,13 @@ class Preprocessing:
         if width <= height:
             return int(self.resize * height / width), self.resize
         return self.resize, int(self.resize * width / height)
+
+
+def _too_much(photo: Image.Image, width: int, height: int) -> str:
+    """Why it cannot be resized: it is a strip, or the image is to be far too large."""
+    if max(photo.size) > STRIP * min(photo.size):
+        return "is too long and thin: crop it first"
+    return f"would become {width:,} × {height:,}, which is too large: choose a smaller size"
 
 
 def to_tensor(photo: Image.Image) -> Tensor:
