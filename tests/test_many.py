@@ -135,7 +135,8 @@ def test_two_processes_write_the_file_of_one(folder, tiny_base, tmp_path):
     given = ["predict", str(folder), "--model", str(tiny_base), "--precision", "float32", "--out"]
     assert main([*given, str(tmp_path / "one.jsonl")]) == 1
     run = launch(*given, tmp_path / "two.jsonl")
-    assert run.returncode == 1 and run.stdout.count("Written to") == 1
+    assert run.returncode == 0, "torchrun would print a traceback and call it failed"
+    assert run.stdout.count("Written to") == 1
     assert run.stderr.count("1 of 26 photos could not be used") == 1
     for one, two in zip(rows(tmp_path / "one.jsonl"), rows(tmp_path / "two.jsonl"), strict=True):
         assert two.keys() == one.keys() and two["error"] == one["error"]
@@ -145,12 +146,19 @@ def test_two_processes_write_the_file_of_one(folder, tiny_base, tmp_path):
 
 
 def test_two_processes_explain_a_folder(folder, tiny_base, tmp_path):
-    (folder / "text.jpg").unlink()
-    given = ["explain", f"{folder}/b/1*.png", "--arrays-only", "--model", str(tiny_base), "--out"]
-    assert main([*given, str(tmp_path / "one")]) == 0
+    given = [
+        "explain",
+        f"{folder}/b/1*.png",
+        str(folder / "text.jpg"),
+        "--arrays-only",
+        "--model",
+        str(tiny_base),
+        "--out",
+    ]
+    assert main([*given, str(tmp_path / "one")]) == 1
     run = launch(*given, tmp_path / "two")
     assert run.returncode == 0, run.stderr[-2000:]
-    assert run.stdout.count(" → ") == 11 and "11/11" in run.stderr
+    assert run.stdout.count(" → ") == 11 and "12/12" in run.stderr and run.stderr.count(UNREADABLE) == 1
     files = [sorted(path.relative_to(out) for path in out.rglob("*.*")) for out in (tmp_path / "one", tmp_path / "two")]
     assert files[0] == files[1]
     for file in [file for file in files[0] if file.suffix == ".npz"]:

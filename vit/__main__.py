@@ -26,7 +26,7 @@ from .photos.examples import example_photos
 from .photos.files import PhotoError
 from .photos.finding import find_photos
 from .precision import AUTO, PRECISIONS
-from .processes import Processes, end_together
+from .processes import Processes, end_together, exit_code
 
 MODEL_HELP = "a folder, a file of weights, or a Hub id such as google/vit-base-patch16-224"
 # CheckpointError, PhotoError, UnsupportedError and wrong settings are ValueErrors.
@@ -202,7 +202,7 @@ def _predict(options: argparse.Namespace) -> int:
         return 0
     failed = _write(answers, options, len(photos)) if options.out else _print(answers)
     end_together()
-    return 1 if failed else 0
+    return exit_code(failed > 0)
 
 
 def _write(answers: Iterable[tuple[str, Answer | str]], options: argparse.Namespace, count: int) -> int:
@@ -345,7 +345,7 @@ def _for_each(photos: Iterable[str], do: Callable[[str], None]) -> int:
         except PhotoError as error:
             print(f"vit: {error}", file=sys.stderr)
             failed += 1
-    return 1 if failed else 0
+    return exit_code(failed > 0)
 
 
 if __name__ == "__main__":

@@ -67,6 +67,11 @@ def _several() -> bool:
     return int(os.environ.get("WORLD_SIZE") or 1) > 1
 
 
+def exit_code(failed: bool) -> int:
+    """1 where a photo could not be used; 0 in one of several, whose launcher takes anything else for a crash."""
+    return int(failed and not _several())
+
+
 def end_together() -> None:
     """The processes' work together is done: whoever ends first now takes no other down with it."""
     if distributed.is_available() and distributed.is_initialized():
