@@ -40,6 +40,25 @@ def test_a_chain_of_likenesses_is_one_photo():
     assert groups(torch.cat(steps[:2])).tolist() == [0, 1]
 
 
+def test_something_small_in_its_place_is_another_photo():
+    """Where a fixed camera looks at the same thing, that alone tells the classes apart."""
+    pictures = [Image.open(file).convert("RGB") for file in example_photos()]
+    marked = [picture.copy() for picture in pictures]
+    for picture in marked:
+        width, height = picture.size
+        picture.paste((255, 0, 255), (width // 2, height // 2, width // 2 + width // 8, height // 2 + width // 8))
+    found = groups(prints_of([*pictures, *marked]))
+    assert torch.equal(found, torch.arange(2 * len(pictures)))
+
+
+def test_where_copies_alone_are_asked_for_nearly_the_same_is_not():
+    pictures = [Image.open(file).convert("RGB") for file in example_photos()]
+    own = prints_of(pictures)
+    found = groups(torch.cat([own, prints_of(map(compressed, pictures)), own]), alike=0)
+    count = len(pictures)
+    assert torch.equal(found, torch.cat([torch.arange(2 * count), torch.arange(count)]))
+
+
 def photos(names, targets, tmp_path):
     return Photos([tmp_path / name for name in names], targets, ["cat", "dog"])
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .accounts import LEFT_OUT
-from .alike import RULE
+from .alike import COPIES, RULE
 from .data import name_of
 from .evaluation import TOP, Evaluation
 from .recipe import NOT_FOR, WITH_TEACHER, choices
@@ -65,7 +65,7 @@ def card(result: Result, title: str) -> str:
         + " The test photos were looked at once, when training was over."
         * bool(counts["tested"]),
         "",
-        f"{RULE} `photos.csv` has every photo: its part, its class, what was answered and how surely, or why it was "
+        f"{COPIES if run.only_copies else RULE} `photos.csv` has every photo: its part, its class, what was answered and how surely, or why it was "
         "left out.",
         "",
         "## Training",

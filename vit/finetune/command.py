@@ -54,6 +54,11 @@ def add_to(
         help="photos put aside to test on, where DATA has no test folder (default: 0.2; a head is cross-validated)",
     )
     command.add_argument(
+        "--only-copies",
+        action="store_true",
+        help="of photos that are nearly the same use all, as of a series from a fixed camera",
+    )
+    command.add_argument(
         "--size", type=positive, metavar="N", help="side of the images in pixels (default: the base's)"
     )
     command.add_argument("--half", action="store_true", help="write float16: half the size")
@@ -128,6 +133,7 @@ def _finetune(options: argparse.Namespace) -> int:
         held_out=options.held_out,
         test=options.test,
         half=options.half,
+        only_copies=options.only_copies,
         size=options.size,
         accumulate=options.accumulate,
         workers=WORKERS if options.workers is None else options.workers,

@@ -21,7 +21,7 @@ from ..processes import on_cpus
 from . import report
 from .accounts import HELD_OUT, LEARNT, LEFT_OUT, TEST, Account, account
 from .accounts import write as write_accounts
-from .alike import SIDE, fingerprints, left_out
+from .alike import ALIKE, SIDE, fingerprints, left_out
 from .card import card
 from .data import DataError, Photos
 from .evaluation import Evaluation
@@ -206,7 +206,8 @@ def _parts(run: Run, begin: Start, accelerator: Accelerator) -> Parts:
     if begin.test is not None:
         test, test_prints, unread = _readable(run, begin, begin.test, accelerator)
         left += unread
-    doubles = {each.index: each.why for each in left_out(train, prints, test, test_prints, run.data)}
+    alike = 0.0 if run.only_copies else ALIKE
+    doubles = {each.index: each.why for each in left_out(train, prints, test, test_prints, run.data, alike)}
     name_problems(train, doubles, accelerator, "photos do not count")
     left += account(train, LEFT_OUT, run.data, notes=doubles)
     once = train.take([index for index in range(len(train)) if index not in doubles])

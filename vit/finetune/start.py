@@ -47,6 +47,7 @@ class Run:
     half: bool = False  # write float16
     accumulate: int = 1  # parts in which a batch goes through the model
     workers: int = WORKERS  # processes that read photos
+    only_copies: bool = False  # photos count as the same where they are exactly that, not where they are nearly
     size: int | None = None  # side of the images in pixels; None: the base's own
     keep_classes: bool = False  # the teacher's classes stay, and the new ones join them
     teacher: str | None = None  # what to keep the classes of; None: the base
