@@ -28,6 +28,7 @@ from vit.finetune.sources import open_data
 
 from .material import SHARED, WEIGHTS
 
+DISHES, THINGS = SHARED / "data" / "food101_small.zip", SHARED / "data" / "imagenet_750.zip"
 HELD_OUT = 150
 NAMED = 12  # confusions that are named
 
@@ -42,9 +43,9 @@ def held_out(numbers: list[int]) -> set[int]:
 def lay_out(folder: Path) -> tuple[Path, Path, Path]:
     """The folders of dishes, of things to test on by their class, and of things without labels."""
     dishes, things, unlabelled = folder / "food101_small", folder / "imagenet_held_out", folder / "imagenet_600"
-    with zipfile.ZipFile(SHARED / "data" / "food101_small.zip") as archive:
+    with zipfile.ZipFile(DISHES) as archive:
         archive.extractall(dishes)
-    with zipfile.ZipFile(SHARED / "data" / "imagenet_750.zip") as archive:
+    with zipfile.ZipFile(THINGS) as archive:
         files = {int(Path(name).stem): name for name in archive.namelist() if name.endswith(".webp")}
         held = held_out(list(files))
         for number, name in files.items():
@@ -83,8 +84,9 @@ def main() -> None:
     parser.add_argument("--lay-out", type=Path, metavar="FOLDER", help="put the photos to train on there, and end")
     parser.add_argument("--model", default="everyday", help="what to measure (default: %(default)s)")
     arguments = parser.parse_args()
-    if not (SHARED / "data").is_dir():
-        sys.exit("This measures with photos that do not come with the project: ../shared/data is missing.")
+    for needed in (DISHES, THINGS, WEIGHTS):
+        if not needed.is_file():
+            sys.exit(f"{needed} is missing: this measures with photos and weights that do not come with the project.")
     if arguments.lay_out is not None:
         print(*lay_out(arguments.lay_out), sep="\n")
         return

@@ -8,6 +8,7 @@ FoodVision 101 on `food101_small`'s 2,766 test photos, or on the examples where 
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
 import zipfile
 from dataclasses import replace
@@ -19,14 +20,15 @@ from accelerate import Accelerator
 from torch import Tensor
 
 import vit
-from vit.finetune.data import Photos, known_to
+from vit.finetune.data import Photos, known_to, places
 from vit.finetune.sources import open_data
 from vit.finetune.start import WORKERS
 from vit.finetune.views import bar_for, infer
 from vit.memory import keep_freed_memory
+from vit.photos.examples import example_photos
 from vit.precision import FLAGS, has_instructions
 
-from .material import SHARED, lay_out
+from .material import SHARED
 from .report import Table, arguments, two_threads
 
 DISHES = SHARED / "data" / "food101_small.zip"
@@ -34,15 +36,17 @@ DISHES = SHARED / "data" / "food101_small.zip"
 
 def test_photos(folder: Path, classifier: vit.Classifier, every: int) -> Photos:
     """The test dishes, or every n-th of them; of the examples those whose dish is known count."""
-    if not DISHES.is_file():
-        lay_out(folder)
-    else:
+    if DISHES.is_file():
         with zipfile.ZipFile(DISHES) as archive:
             archive.extractall(folder)
+    else:
+        for photo in example_photos():
+            if places(classifier.labels, [photo.stem]) != [None]:
+                (folder / "test" / photo.stem).mkdir(parents=True)
+                shutil.copy(photo, folder / "test" / photo.stem)
     test = open_data(folder).test
     assert test is not None
-    if DISHES.is_file():
-        test = known_to(test, classifier.labels)
+    test = known_to(test, classifier.labels)
     return test.take(list(islice(range(len(test)), 0, None, every)))
 
 

@@ -10,6 +10,7 @@ from conftest import SKIMAGE, randomise
 from PIL import Image
 
 import vit
+from benchmarks import precision as benchmark
 from vit import precision
 from vit.photos.examples import example_photos
 from vit.precision import Int8Linear
@@ -199,3 +200,11 @@ def test_a_wrong_name_gets_a_sentence(tiny):
         vit.load("no/such-model", precision="float8")
     with pytest.raises(ValueError, match=said):
         tiny("float8").predict(CAT)
+
+
+def test_the_benchmark_takes_the_examples_whose_dish_is_known_where_other_photos_are_missing(monkeypatch, tmp_path):
+    monkeypatch.setattr(benchmark, "DISHES", tmp_path / "missing.zip")
+    classifier = vit.load("foodvision-101")
+    photos = benchmark.test_photos(tmp_path, classifier, 1)
+    named = [(file.stem, classifier.labels[target]) for file, target in zip(photos.files, photos.targets)]
+    assert len(named) == 6 and ("pizza", "pizza") in named and ("cup_cakes", "cup cakes") in named
