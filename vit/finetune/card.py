@@ -65,8 +65,8 @@ def card(result: Result, title: str) -> str:
         + " The test photos were looked at once, when training was over."
         * bool(counts["tested"]),
         "",
-        f"{COPIES if run.only_copies else RULE} `photos.csv` has every photo: its part, its class, what was answered and how surely, or why it was "
-        "left out.",
+        f"{COPIES if run.only_copies else RULE} `photos.csv` has every photo: its part, its class, what was answered "
+        "and how surely, or why it was left out.",
         "",
         "## Training",
         "",
