@@ -40,9 +40,11 @@ ROWS = (
     Row("start", ("--rounds", "2")),
     Row("page", ("--rounds", "2")),
     Row("load", ("--quick",)),
+    Row("hosting", ("--quick",)),
     Row("finetune", ("--epochs", "1")),
     Row("few_photos", ("--quick",)),
     Row("faithfulness", ("--photos", "3", "--steps", "5")),
+    Row("everyday", ("--every", "60")),
 )
 
 

@@ -61,6 +61,10 @@ def test_photos(folder: Path) -> Photos:
     return test
 
 
+def every(photos: Photos, number: int) -> Photos:
+    return photos.take(list(range(0, len(photos), number)))
+
+
 def measure(classifier: vit.Classifier, photos: Photos) -> Evaluation:
     return evaluate(classifier, known_to(photos, classifier.labels), Accelerator(cpu=True))[0]
 
@@ -83,6 +87,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.everyday", description=__doc__.splitlines()[0])
     parser.add_argument("--lay-out", type=Path, metavar="FOLDER", help="put the photos to train on there, and end")
     parser.add_argument("--model", default="everyday", help="what to measure (default: %(default)s)")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="every n-th photo (default: all)")
     arguments = parser.parse_args()
     for needed in (DISHES, THINGS, WEIGHTS):
         if not needed.is_file():
@@ -92,7 +97,7 @@ def main() -> None:
         return
     everyday = vit.load(arguments.model)
     with tempfile.TemporaryDirectory() as folder:
-        dishes, things = (test_photos(path) for path in lay_out(Path(folder))[:2])
+        dishes, things = (every(test_photos(path), arguments.every) for path in lay_out(Path(folder))[:2])
         of_dishes, of_things = measure(everyday, dishes), measure(everyday, things)
         base = measure(vit.load(WEIGHTS), things)
         food = measure(vit.load("foodvision-101"), dishes)

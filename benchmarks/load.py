@@ -5,7 +5,8 @@
 50 visitors, each a gradio_client of its own, ask for 10 photos each, one after the other; all photos are distinct, so
 that no cache answers. Clients and server share the machine. Prints for both photos a second, the median wait, how often
 a visitor was told to come again, how many answers were right, and the processor's time that the server took for a
-photo; then how many explanations ours makes a second. `--soak` asks for 2,000 photos, and prints the server's memory.
+photo; then how many explanations ours makes a second. In the end 2,000 photos, and the server's memory on the way, for
+which `--soak` asks alone.
 """
 
 from __future__ import annotations
@@ -33,8 +34,11 @@ from PIL import Image
 import vit
 from vit.photos.examples import example_photos
 
+from .report import Table
+
 ROOT = Path(__file__).resolve().parent.parent
 BARE = "-m", "benchmarks.load", "--serve"
+SOAK = (100, 500, 1000, 1500, 2000)
 CLOSE = 0.02  # of a probability: batches, and other precisions, round otherwise
 
 
@@ -61,20 +65,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--visitors", type=int, default=50)
     parser.add_argument("--each", type=int, default=10, help="photos of each visitor (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="3 photos of each of 20 visitors")
-    parser.add_argument("--soak", action="store_true", help="2,000 photos, and the server's memory")
+    parser.add_argument("--quick", action="store_true", help="few photos and visitors: to see that all runs")
+    parser.add_argument("--soak", action="store_true", help="2,000 photos and the server's memory alone")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         return serve()
-    if options.soak:
-        return soak()
-    for row in rows(*((20, 3) if options.quick else (options.visitors, options.each))):
-        print("  ".join(f"{cell:>16}" for cell in row), flush=True)
+    if not options.soak:
+        print(measure(*((20, 3) if options.quick else (options.visitors, options.each))), flush=True)
+    print(soak((20, 40) if options.quick else SOAK))
 
 
-def rows(visitors: int = 50, each: int = 10) -> list[list[str]]:
-    """A table: a line of titles, ours, the bare one, their ratio, and explanations."""
+def measure(visitors: int = 50, each: int = 10) -> Table:
+    """Ours, the bare one, their ratio, and explanations."""
     with tempfile.TemporaryDirectory() as folder:
         photos = distinct_photos(Path(folder), visitors * each)
         expected = [dict(vit.load().predict(photo)) for photo in photos]
@@ -87,13 +90,19 @@ def rows(visitors: int = 50, each: int = 10) -> list[list[str]]:
                     few = photos[: max(10, visitors)]
                     explained = crowd(url, few, [{}] * len(few), min(10, visitors), endpoint="/explain")
     ours, bare = found["ours"], found["bare gr.Interface"]
-    table = [["", "photos a second", "median wait", "busy", "right", "processor"]]
+    table = Table(
+        f"Under load, {visitors} visitors with {each} photos each",
+        ("/predict", "photos a second", "median wait", "busy", "right", "processor for a photo"),
+    )
     for name, load in found.items():
         right, processor = f"{load.right} of {len(load.waits)}", f"{load.server / len(load.waits) * 1e3:.0f} ms"
-        table.append([name, f"{load.rate:.1f}", f"{load.median:.2f} s", str(load.busy), right, processor])
+        table.add(name, f"{load.rate:.1f}", f"{load.median:.2f} s", load.busy, right, processor)
     ratios = [ours.rate / bare.rate, ours.median / bare.median]
-    table.append(["ratio", *(f"{ratio:.2f}" for ratio in ratios), "", "", f"{ours.server / bare.server:.2f}"])
-    return [*table, ["/explain, ours", f"{explained.rate:.1f}", f"{explained.median:.2f} s", str(explained.busy)]]
+    table.add("ratio", *(f"{ratio:.2f}" for ratio in ratios), "", "", f"{ours.server / bare.server:.2f}")
+    table.note = (
+        f"/explain, ours: {explained.rate:.1f} a second, median wait {explained.median:.2f} s, busy {explained.busy}"
+    )
+    return table
 
 
 def crowd(
@@ -105,8 +114,10 @@ def crowd(
     endpoint: str = "/predict",
 ) -> Load:
     """Visitors who come at once; who is told that it is busy tries again after half a second."""
-    # Without certificates, which a client would read again for each request, and which http does not need.
-    clients = [Client(url, verbose=False, ssl_verify=False) for _ in range(visitors)]
+    # Without certificates, which a client would read again for each request, and which http does not need. Each has a
+    # name of its own, by which nginx tells them apart.
+    names = [{"user-agent": f"visitor {number}"} for number in range(visitors)]
+    clients = [Client(url, verbose=False, ssl_verify=False, headers=name) for name in names]
     load, changing, start = Load(), threading.Lock(), threading.Barrier(visitors + 1)
 
     def visit(visitor: int) -> None:
@@ -156,13 +167,16 @@ def distinct_photos(folder: Path, count: int) -> list[Path]:
     return photos
 
 
-def soak(photos: int = 2000, visitors: int = 10) -> None:
-    """The server's memory after 100 photos, and after all."""
+def soak(counts: tuple[int, ...] = SOAK, visitors: int = 10) -> Table:
+    """The server's memory after so many photos."""
+    table = Table("Memory under load", ("photos", "server"))
     with tempfile.TemporaryDirectory() as folder, server("app.py") as (url, process):
-        every = distinct_photos(Path(folder), photos)
-        for part in (every[:100], every[100:]):
+        every, start = distinct_photos(Path(folder), counts[-1]), 0
+        for count in counts:
+            part, start = every[start:count], count
             crowd(url, part, [{}] * len(part), visitors)
-            print(f"after {every.index(part[-1]) + 1} photos: {resident(process.pid) / 1e6:.0f} MB", flush=True)
+            table.add(count, f"{resident(process.pid) / 1e6:.0f} MB")
+    return table
 
 
 def resident(pid: int) -> int:
@@ -183,12 +197,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def server(*command: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def server(*command: str, **variables: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A process of its own that serves on a free port, with a cache of its own, until it answers."""
     port = free_port()
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "GRADIO_SERVER_PORT": str(port), "GRADIO_TEMP_DIR": cache}
-        environment["GRADIO_ANALYTICS_ENABLED"] = "False"
+        environment |= {"GRADIO_ANALYTICS_ENABLED": "False", **variables}
         process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
         try:
             for _ in range(960):
