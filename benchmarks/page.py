@@ -31,6 +31,7 @@ from playwright.sync_api import Browser, Page, Request, ViewportSize, sync_playw
 
 from vit.photos.examples import example_photos
 
+from .report import Table
 from .timing import Timing, side_by_side
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,22 +85,23 @@ def main() -> None:
             options.rounds,
             before={"bare, to the label": lambda: clear(plain)},
         )
-        show("A photo dropped", dropped)
+        print(compared("A photo dropped", dropped), flush=True)
         for network, conditions in (("", None), (" on a slow network", SLOW)):
             opened: dict[str, Callable[[], object]] = {
                 "ours, to the map": partial(opens, browser, ours, OPENED, conditions),
                 "empty Blocks": partial(opens, browser, empty, EMPTY, conditions),
             }
-            show(f"The page opened{network}", side_by_side(opened, options.rounds))
-        print("A photo chosen on a slow network, just after the page was opened there")
+            print(compared(f"The page opened{network}", side_by_side(opened, options.rounds)), flush=True)
         with TemporaryDirectory() as folder:
-            for name, timing in chosen(browser, ours, camera_photo(Path(folder)), options.rounds).items():
-                print(f"  {name:20} {timing}", flush=True)
+            timings = chosen(browser, ours, camera_photo(Path(folder)), options.rounds)
+        print(table("A photo chosen on a slow network, just after the page was opened there", timings), flush=True)
         asked: list[Request] = []
         page.on("request", lambda request: asked.append(request))
+        frames = Table("Looking around", ("", "frames a second", "requests"))
         for move in ("hover", "scrub"):
-            print(f"{move}: {page.evaluate(FRAMES, move):.0f} frames a second, {len(asked)} requests")
-    show("A stroke of What if", strokes(options.rounds))
+            frames.add(move, f"{page.evaluate(FRAMES, move):.0f}", len(asked))
+        print(frames, flush=True)
+    print(compared("A stroke of What if", strokes(options.rounds)))
 
 
 def strokes(rounds: int) -> dict[str, Timing]:
@@ -129,12 +131,20 @@ def strokes(rounds: int) -> dict[str, Timing]:
     return side_by_side(contenders, rounds)
 
 
-def show(title: str, timings: dict[str, Timing]) -> None:
-    print(title)
+def table(title: str, timings: dict[str, Timing]) -> Table:
+    """The median of each, and between which times half of the rounds lie."""
+    found = Table(title, ("", "median (quartiles)"))
     for name, timing in timings.items():
-        print(f"  {name:20} {timing}")
+        found.add(name, str(timing).strip())
+    return found
+
+
+def compared(title: str, timings: dict[str, Timing]) -> Table:
+    """The same of two, with their ratio."""
+    found = table(title, timings)
     first, second = timings.values()
-    print(f"  ratio                {first.median / second.median:7.2f}", flush=True)
+    found.add("ratio", f"{first.median / second.median:.2f}")
+    return found
 
 
 def clear(page: Page) -> None:

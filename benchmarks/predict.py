@@ -27,6 +27,7 @@ from vit.memory import keep_freed_memory
 from vit.photos.finding import find_photos
 
 from .material import lay_out, tiny
+from .report import Table
 from .timing import side_by_side
 
 
@@ -73,10 +74,11 @@ def main() -> None:
             contenders[f"bare, {workers} workers"] = partial(bare, classifier, photos, workers)
         timings = side_by_side(contenders, options.rounds, warm_up=0)
     rates = {name: len(photos) / timing.median for name, timing in timings.items()}
-    print(f"{what}, {len(photos)} photos, {torch.get_num_threads()} threads, torch {torch.__version__}")
+    table = Table(f"A folder of photos, {what}, {len(photos)} photos", ("", "photos a second"))
     for name, rate in rates.items():
-        print(f"  {name:16} {rate:6.1f} photos a second")
-    print(f"ours ÷ bare: {rates.pop('ours') / max(rates.values()):.2f}")
+        table.add(name, f"{rate:.1f}")
+    table.note = f"{torch.get_num_threads()} threads; ours ÷ bare: {rates.pop('ours') / max(rates.values()):.2f}"
+    print(table)
 
 
 if __name__ == "__main__":
