@@ -1,11 +1,17 @@
 """Who runs a model next: each in turn, and of what is done aside never two at once."""
 
+import gc
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
+from PIL import Image
 
 import vit
 from vit.export import Options
 from vit.page import Models, files
+from vit.page.explorer.curves import Curves
 from vit.page.handlers import Handlers
 from vit.page.turns import Turns
 from vit.photos.examples import example_photos
@@ -67,3 +73,29 @@ def test_files_are_packed_in_nobodys_turn(monkeypatch, tmp_path):
     handlers.explain(photo, "foodvision-mini")
     handlers.find_arrays(photo, "foodvision-mini", Options())
     assert taken == [False] * 3
+
+
+def test_many_explanations_at_once_take_one_recorded_pass_each(monkeypatch, tmp_path):
+    """None is put aside for another's, and recorded again for each class."""
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
+    handlers, passes, record = Handlers(Models(vit.load("foodvision-mini"))), [], vit.ViT.record
+    monkeypatch.setattr(vit.ViT, "record", lambda *given: passes.append(1) or record(*given))
+    photos = [str(photo) for photo in example_photos()[:6]]
+    with ThreadPoolExecutor(len(photos)) as visitors:
+        found = list(visitors.map(lambda photo: handlers.explain(photo, "foodvision-mini"), photos))
+    assert [each.photo.path for each in found] == photos and len(passes) == len(photos)
+    assert all(len(each.maps) == len(found[0].maps) > 3 for each in found)
+
+
+def test_curves_let_the_explanation_go_before_their_many_passes():
+    classifier = vit.load("foodvision-mini")
+    with Image.open(example_photos()[0]) as photo:
+        curves = Curves(classifier, photo)
+    before = explanations()
+    next(curves.packs(nullcontext))
+    assert before - explanations() == 1
+
+
+def explanations():
+    gc.collect()
+    return sum(type(each) is vit.Explanation for each in gc.get_objects())

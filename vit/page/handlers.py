@@ -18,7 +18,7 @@ from PIL import Image
 
 from ..checkpoints import CheckpointError
 from ..classifier import Answer as Said
-from ..classifier import Classifier
+from ..classifier import Backward, Classifier
 from ..explain.explanation import Explanation, UnsupportedError
 from ..export import Options
 from ..hub import HubError
@@ -66,6 +66,7 @@ class Handlers:
         # Threads of their own: who waits for a model that is being fetched must not take those that serve files.
         self._aside = partial(anyio.to_thread.run_sync, limiter=anyio.CapacityLimiter(WAITING))
         self._opened, self._opened_later = Semaphore(2), Semaphore(1)  # photos at once: each may be large
+        self._mapped = Semaphore(Backward.GRAPHS)  # photos whose maps are made at once: their passes are kept meanwhile
         # As methods of this very object: where there is a GPU for them, what they take is pickled.
         self.first_on_gpu, self.attention_on_gpu = gpu(self.find_first), gpu(self.find_attention)
         self.maps_on_gpu, self.patch_on_gpu = gpu(self.find_maps), gpu(self.find_patch)
@@ -126,9 +127,10 @@ class Handlers:
         """
         with shown_errors(), self.crowd:
             path, turn = there(photo), self.budget()
-            explanation, file = self._explained(path, model, turn)
-            files = ExplorerFiles(photo=FileData(path=path), model=model, explanation=file)
-            files.maps.extend(map_files(explanation, turn))
+            with self._mapped:
+                explanation, file = self._explained(path, model, turn)
+                files = ExplorerFiles(photo=FileData(path=path), model=model, explanation=file)
+                files.maps.extend(map_files(explanation, turn))
             return files
 
     def show(self, photo: str | None, model: str, files: ExplorerFiles | None) -> Any:
@@ -200,7 +202,8 @@ class Handlers:
         """The maps of other methods than attention, as they are ready."""
         with shown_errors():
             turn = self.budget()
-            yield from map_files(self._explanation(photo, model, turn), turn)
+            with self._mapped:
+                yield from map_files(self._explanation(photo, model, turn), turn)
 
     def find_patch(self, photo: str, model: str, patch: int | None) -> FileData:
         """What a patch looks at, and what looks at it; None: the class token."""

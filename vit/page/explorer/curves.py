@@ -27,18 +27,21 @@ class Curves:
         self.model, self.labels = classifier.model, classifier.labels
         self.image = classifier.image(picture)
         self.index = explanation.class_index(None)
-        self.maps: list[tuple[str, str, Callable[[], Tensor]]] = [
+        self.finders: list[tuple[str, str, Callable[[], Tensor]]] = [
             (method.name, method.title, partial(method.last, explanation))
             for method in METHODS.values()
             if not method.missing(explanation)
         ]
-        self.maps += [("random", "random", partial(random_map, explanation.grid, seed)) for seed in range(RANDOM)]
+        self.finders += [("random", "random", partial(random_map, explanation.grid, seed)) for seed in range(RANDOM)]
 
     def packs(self, turn: Turn) -> Iterator[bytes]:
         """Deletion and insertion of each map, each pass in a turn of its own."""
-        for name, title, find in self.maps:
+        maps = []
+        for name, title, find in self.finders:
             with turn():
-                map = find()
+                maps.append((name, title, find()))
+        self.finders.clear()  # and with them the explanation, which is large
+        for name, title, map in maps:
             for kind, make in (("deletion", deletion), ("insertion", insertion)):
                 curve = make(self.model, self.image, map, self.index, STEPS, batch=1, turn=turn)
                 order = removal_order(map)
@@ -56,6 +59,6 @@ class Curves:
                         "area": curve.area,
                         "counts": (curve.shares * len(order)).round().int().tolist(),
                         "answers": [self.labels[index] for index in curve.answers.tolist()],
-                        "of": 2 * len(self.maps),
+                        "of": 2 * len(maps),
                     },
                 )
