@@ -61,7 +61,8 @@ def measure(visitors: int = 50, each: int = 10) -> Table:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         photos = distinct_photos(folder, visitors * each)
-        expected = [dict(vit.load().predict(photo)) for photo in photos]
+        classifier = vit.load()
+        expected = [dict(classifier.predict(photo)) for photo in photos]
         found = {}
         with server("app.py") as (url, _):
             crowd(url, photos[:2], expected[:2], 1)  # warm

@@ -80,7 +80,8 @@ def measure(visitors: int = 50, each: int = 10) -> Table:
     """Ours, the bare one, their ratio, and explanations."""
     with tempfile.TemporaryDirectory() as folder:
         photos = distinct_photos(Path(folder), visitors * each)
-        expected = [dict(vit.load().predict(photo)) for photo in photos]
+        classifier = vit.load()
+        expected = [dict(classifier.predict(photo)) for photo in photos]
         found = {}
         for name, command in (("bare gr.Interface", BARE), ("ours", ("app.py",))):
             with server(*command) as (url, process):
