@@ -69,16 +69,16 @@ export const frame = {
     button { cursor: pointer; background: none; border: 0; padding: 0; }
     button[aria-disabled="true"] { opacity: 0.5; }
 
-    /* widths of these lines are not the columns' */ --wider: min(0px, (100% - min(100cqw - 2 * var(--gap), 78em)) / 2); /* than the rest, where that is narrow */
-    .top { grid-area: top; contain: inline-size; padding-right: 15.5em; margin-inline: var(--wider); } .tools-area { grid-area: top; justify-self: end; margin-right: var(--wider); } .notices { grid-area: notices; } .photos { grid-area: photos; }
+    /* widths of these lines are not the columns' */ --wider: min(0px, (100% - min(100cqw - 2 * var(--gap), 72em)) / 2); /* than the rest, where that is narrow */
+    .top { grid-area: top; contain: inline-size; padding-right: 13.6em; margin-inline: var(--wider); } .tools-area { grid-area: top; justify-self: end; margin-right: var(--wider); } .notices { grid-area: notices; } .photos { grid-area: photos; }
     .stage-area { grid-area: stage; position: relative; } .columns-area { grid-area: columns; } .layers-area { grid-area: layers; }
     .side { grid-area: side; display: flex; flex-direction: column; gap: 14px; min-width: 0; }
     .sheet-area { grid-area: sheet; contain: inline-size; } .foot { grid-area: foot; contain: inline-size; }
-    .top, .tools-area { display: flex; align-items: center; gap: 14px; min-height: 48px; }
-    .tools-area { justify-content: end; }
+    .top, .tools-area { display: flex; align-items: center; gap: 12px; min-height: 48px; }
+    .tools-area { justify-content: end; gap: 7px; }
     .notices:not(:has(> :not([hidden]))) { display: none; }
 
-    .pill { display: inline-flex; align-items: center; gap: 0.5em; padding: 0.35em 1em; border: 1px solid var(--line); border-radius: 99px; background: var(--body-background-fill); text-align: left; }
+    .pill { display: inline-flex; align-items: center; gap: 0.5em; padding: 0.35em 0.75em; border: 1px solid var(--line); border-radius: 99px; background: var(--body-background-fill); text-align: left; }
     .pill:hover { border-color: var(--accent); }
     .card { padding: 10px 14px; border-radius: 10px; background: var(--card); font-size: 0.9em; }
     .link { text-decoration: underline; text-underline-offset: 3px; text-align: left; }
@@ -106,16 +106,13 @@ export const frame = {
     .term { text-decoration: underline dotted; text-underline-offset: 3px; text-align: left; }
     &[aria-busy="true"] :is(.scroller, .side, .columns-area, .layers-area, .sheet-area) { opacity: 0.35; }
 
-    @container explorer (max-width: 1239px) {
-      .top { gap: 10px; padding-right: 13em; } .tools-area { gap: 6px; } .pill { padding-inline: 0.7em; } .top .modes button { padding-inline: 0.55em; }
-    }
     @container explorer (max-width: 1099px) {
       --wider: 0px;
       --side: clamp(240px, min(100dvh - 200px - 100cqw / 12 - var(--said), 100cqw - 300px), 900px);
       grid-template-columns: minmax(0, var(--side)) minmax(210px, 1fr);
       grid-template-rows: auto auto auto auto auto auto auto auto;
       .top { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 4px 14px; padding: 7px 0 4px; justify-items: start; }
-      .modes { grid-column: 1 / -1; grid-row: 2; } .model { max-width: calc(100% - 13.5em); }
+      .modes { grid-column: 1 / -1; grid-row: 2; } .model { max-width: calc(100% - 12.3em); }
       .tools-area { align-self: start; padding-top: 7px; min-height: 0; }
       grid-template-areas: "top top" "notices notices" "stage side" "layers layers" "columns columns" "photos photos" "sheet sheet" "foot foot";
     }

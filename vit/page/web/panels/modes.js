@@ -13,7 +13,7 @@ export const modes = {
 
   style: `
     .modes { display: flex; gap: 2px; padding: 3px; border-radius: 10px; background: var(--card); font-size: 0.88em; }
-    .modes button { padding: 0.3em 0.8em; border-radius: 8px; white-space: nowrap; color: var(--quiet); }
+    .modes button { padding: 0.3em 0.5em; border-radius: 8px; white-space: nowrap; color: var(--quiet); }
     .modes button:hover { color: var(--body-text-color); }
     .modes [aria-selected="true"] { background: var(--chosen); color: var(--body-text-color); }
     [data-taken] > :not(.of-mode) { display: none !important; }
