@@ -112,7 +112,7 @@ export const frame = {
       grid-template-columns: minmax(0, var(--side)) minmax(210px, 1fr);
       grid-template-rows: auto auto auto auto auto auto auto auto;
       .top { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 4px 14px; padding: 7px 0 4px; justify-items: start; }
-      .modes { grid-column: 1 / -1; grid-row: 2; } .model { max-width: calc(100% - 12.3em); }
+      .modes { grid-column: 1 / -1; grid-row: 2; } .model { max-width: calc(100% - 13.5em); }
       .tools-area { align-self: start; padding-top: 7px; min-height: 0; }
       grid-template-areas: "top top" "notices notices" "stage side" "layers layers" "columns columns" "photos photos" "sheet sheet" "foot foot";
     }
