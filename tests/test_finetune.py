@@ -245,6 +245,9 @@ def test_every_photo_is_accounted_for(finetune, discs, tmp_path, capsys):
     (red / "2.png").write_text("hello")
     Image.open(red / "3.png").save(red / "3.heic")
     (red / "3.png").unlink()
+    for other in ("valid/red_disc/1.png", "train/loose.png", "train/red_disc/notes.txt", "train/red_disc/.hidden"):
+        (data / other).parent.mkdir(parents=True, exist_ok=True)
+        (data / other).touch()
     for number, side in ((4, 20), (5, 31)):
         Image.open(red / f"{number}.png").resize((side, 90)).save(red / f"{number}.png")
     assert finetune(data=data) == 0
@@ -253,10 +256,12 @@ def test_every_photo_is_accounted_for(finetune, discs, tmp_path, capsys):
         "3 classes, 75 photos to learn from (24 of green disc to 26 of blue disc); 24 to test. Their shorter side has "
         "20 to 44 pixels, in the middle 44; 2 are smaller than the model's image, 32 pixels." in said.out
     )
+    others = "train/loose.png, train/red_disc/notes.txt, valid/red_disc/1.png"
+    assert f"\nFiles that are no photos of a class, and do not count: {others}.\n" in said.out
     assert "vit: 4 of 74 photos do not count." in said.err
     with open(tmp_path / "out" / "photos.csv", newline="") as file:
         rows = {row["file"]: row for row in csv.DictReader(file)}
-    files = {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()}
+    files = {path.relative_to(data).as_posix() for path in data.rglob("*.*") if path.stat().st_size}
     assert set(rows) == files and rows["train/red_disc/3.heic"]["part"] == "learnt"
     left = {name: row["note"] for name, row in rows.items() if row["part"] == "left out"}
     assert set(left) == {
@@ -267,6 +272,7 @@ def test_every_photo_is_accounted_for(finetune, discs, tmp_path, capsys):
         "train/red_disc/copy.png",
     }
     assert "is not a photo" in left["train/red_disc/2.png"] and "'red disc'" in left["train/blue_disc/again.png"]
+    assert "Of photos that are the same, or nearly" in (tmp_path / "out" / "README.md").read_text()
     tuned = vit.load(tmp_path / "out")
     row = rows["test/green_disc/3.png"]
     answer = tuned.answer(data / "test" / "green_disc" / "3.png", 1)
@@ -538,9 +544,15 @@ def test_evaluate_counts_what_predict_answers(finetune, discs, tmp_path, capsys)
         assert one.pop("probability") == pytest.approx(other.pop("probability"), abs=2e-4) and one == other
     assert again == measured and "has learnt from" not in text
     assert f"{measured['correct']}/24" in text and (tmp_path / "report" / "confusion.png").exists()
-    assert main(["evaluate", str(discs), "--model", str(tmp_path / "out"), "--part", "train"]) == 0
+    data = shutil.copytree(discs, tmp_path / "data")
+    (data / "train" / "red_disc" / "bad.png").write_text("hello")
+    report = ["--part", "train", "--out", str(tmp_path / "report")]
+    assert main(["evaluate", str(data), "--model", str(tmp_path / "out"), *report]) == 0
+    with open(tmp_path / "report" / "photos.csv", newline="") as file:
+        parts = {row["file"]: row["part"] for row in csv.DictReader(file)}
+    assert len(parts) == 73 and parts["train/red_disc/bad.png"] == "left out"
     text = capsys.readouterr().out
-    assert "/72" in text and "The model has learnt from 72 of these 72 photos: " in text
+    assert "/72" in text and "The model has learnt from 72 of these 73 photos: " in text
 
 
 def test_evaluate_tells_a_model_of_other_classes(discs, tiny_base, capsys):

@@ -177,7 +177,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 
     from ..checkpoints import load
     from . import report
-    from .accounts import TEST, account, learnt_from
+    from .accounts import LEFT_OUT, TEST, account, learnt_from
     from .accounts import write as write_accounts
     from .data import known_to
     from .run import evaluate
@@ -201,11 +201,12 @@ def _evaluate(options: argparse.Namespace) -> int:
         )
     workers = WORKERS if options.workers is None else options.workers
     accelerator = Accelerator(cpu=on_cpus())
-    evaluation, photos, familiarity = evaluate(classifier, photos, accelerator, workers)
+    evaluation, readable, familiarity, problems = evaluate(classifier, photos, accelerator, workers)
     end_together()
     accelerator.print(evaluation.summary())
     if options.out and accelerator.is_main_process:
-        report.write(options.out, [], evaluation, photos, familiarity, options.data)
-        write_accounts(account(photos, TEST, options.data, evaluation, familiarity), options.out)
+        report.write(options.out, [], evaluation, readable, familiarity, options.data)
+        accounts = account(readable, TEST, options.data, evaluation, familiarity)
+        write_accounts(accounts + account(photos, LEFT_OUT, options.data, notes=problems), options.out)
         print(f"Written to {options.out}: {', '.join(sorted(path.name for path in options.out.iterdir()))}")
     return 0

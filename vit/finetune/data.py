@@ -128,6 +128,13 @@ def read_folders(folder: Path) -> Data:
     return data
 
 
+def others_in(folder: Path, photos: Sequence[Path]) -> list[Path]:
+    """The files of a folder that are none of these photos, sorted; what is hidden is left out."""
+    known = set(photos)
+    files = [file for file in sorted(folder.rglob("*")) if file not in known and file.is_file()]
+    return [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+
+
 def _classes(folder: Path) -> dict[str, Path]:
     """The folders of the classes by their labels, sorted by these."""
     folders = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]

@@ -161,8 +161,11 @@ def _train(run: Run, out: Path, begin: Start, state: Path, accelerator: Accelera
 
 def evaluate(
     classifier: Classifier, photos: Photos, accelerator: Accelerator, workers: int = WORKERS
-) -> tuple[Evaluation, Photos, Tensor | None]:
-    """The model's answers for photos, the photos that could be read, and how familiar each is, where it knows."""
+) -> tuple[Evaluation, Photos, Tensor | None, dict[int, str]]:
+    """The model's answers for photos, the photos that could be read, and how familiar each is, where it knows.
+
+    And what is wrong with the others, by index.
+    """
     model, known = classifier.model.to(accelerator.device).eval(), classifier.training_features
 
     def answer(images: Tensor) -> Tensor:
@@ -178,7 +181,7 @@ def evaluate(
     found = torch.stack([rows[index] for index in sorted(rows)])
     logits, likeness = found.tensor_split([len(classifier.labels)], dim=1)
     evaluation = Evaluation(logits, torch.tensor(readable.targets), classifier.labels)
-    return evaluation, readable, None if known is None else likeness[:, 0]
+    return evaluation, readable, None if known is None else likeness[:, 0], problems
 
 
 def _clear(out: Path) -> None:
@@ -200,7 +203,7 @@ class Parts:
 def _parts(run: Run, begin: Start, accelerator: Accelerator) -> Parts:
     """What can be read, each photo once, and split where there are no test photos."""
     if accelerator.is_main_process:
-        print(summary(begin))
+        print(summary(run, begin))
     train, prints, left = _readable(run, begin, begin.train, accelerator)
     test, test_prints = None, None
     if begin.test is not None:

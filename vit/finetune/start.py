@@ -24,7 +24,7 @@ from ..model import ViT
 from ..photos.files import PhotoError, size_of
 from ..photos.preprocessing import Preprocessing
 from ..registers import place_registers
-from .data import DataError, Photos, hold_out, known_to, places
+from .data import DataError, Photos, hold_out, known_to, others_in, places
 from .features import key_of
 from .keeping import join, load_teacher, unlabelled
 from .recipe import BASE, Recipe
@@ -32,6 +32,7 @@ from .sources import open_data
 
 DIGESTS = {"photos": "other photos", "weights": "other weights in its base"}
 UNFINISHED = "unfinished"  # the folder, inside a model's own, of what a run that was stopped goes on from
+NAMED = 5  # files that do not count, the others are counted
 WORKERS = min(4, (os.cpu_count() or 1) // 2)
 
 
@@ -111,8 +112,13 @@ def start(run: Run) -> Start:
     return Start(classifier, train, test, teacher, photos, tuple(shared))
 
 
-def summary(begin: Start) -> str:
-    """The data in a few sentences: classes, photos, which class has fewest and most, and how large the photos are."""
+def summary(run: Run, begin: Start) -> str:
+    """The data in a few sentences: what there is to learn from, and what in its folder is not."""
+    return f"{_photos(begin)}\n{_others(run, begin)}".rstrip()
+
+
+def _photos(begin: Start) -> str:
+    """Classes, photos, which class has fewest and most, and how large the photos are."""
     labels, counts = begin.train.labels, begin.train.counts()
     shown = sorted((count, label) for label, count in zip(labels, counts) if count)
     (least, fewest), (most, largest) = shown[0], shown[-1]
@@ -130,6 +136,17 @@ def summary(begin: Start) -> str:
         f"{said} Their shorter side has {sides[0]:,} to {sides[-1]:,} pixels, in the middle "
         f"{sides[len(sides) // 2]:,}; {smaller} the model's image, {image} pixels."
     )
+
+
+def _others(run: Run, begin: Start) -> str:
+    folder = Path(run.data).expanduser()
+    photos = begin.train.files + ([] if begin.test is None else begin.test.files)
+    found = others_in(folder, photos) if folder.is_dir() else []
+    if not found:
+        return ""
+    names = ", ".join(file.relative_to(folder).as_posix() for file in found[:NAMED])
+    more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
+    return f"Files that are no photos of a class, and do not count: {names}{more}."
 
 
 def split(run: Run, train: Photos) -> tuple[list[int], list[int]]:
