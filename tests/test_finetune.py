@@ -516,6 +516,7 @@ def test_tensorboard_gets_the_figures_of_the_epochs(finetune, tmp_path):
     assert finetune(*ALL, "--epochs", "3", "--held-out", "0.1", "--log-to", "tensorboard") == 0
     events = event_accumulator.EventAccumulator(str(tmp_path / "out" / "tensorboard"))
     events.Reload()
+    assert len(list((tmp_path / "out" / "tensorboard").iterdir())) == 1
     history = json.loads((tmp_path / "out" / "history.json").read_text())
     for name, row in (("loss/train", lambda row: row["loss"]), ("loss/held out", lambda row: row["held_out"]["loss"])):
         assert [scalar.value for scalar in events.Scalars(name)] == pytest.approx([row(each) for each in history])

@@ -22,12 +22,11 @@ def tracking(name: str | None, out: Path) -> Iterator[OnRow | None]:
         yield None
         return
     try:
-        module = import_module(MODULES[name])
+        module: Any = import_module(MODULES[name])
     except ImportError:
         raise ValueError(f"{name} is not installed: pip install {name}, or leave --log-to out.") from None
     if name == "tensorboard":
-        yield lambda row: _to_tensorboard(module, out / name, row)
-        return
+        module = TensorBoard(module, out / name)
     run: Any = None
 
     def log(row: Row) -> None:
@@ -56,9 +55,20 @@ def figures(row: Row) -> tuple[dict[str, float], int]:
     return values, row["epoch"]
 
 
-def _to_tensorboard(module: Any, folder: Path, row: Row) -> None:
-    values, step = figures(row)
-    writer = module.SummaryWriter(str(folder))
-    for name, value in values.items():
-        writer.add_scalar(name, value, step)
-    writer.close()
+class TensorBoard:
+    """TensorBoard with the calls of the other two: a file of figures, readable as they come."""
+
+    def __init__(self, module: Any, folder: Path) -> None:
+        self.module, self.folder = module, folder
+
+    def init(self, **names: str) -> Any:
+        self.writer = self.module.SummaryWriter(str(self.folder))
+        return self.writer
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        for name, value in values.items():
+            self.writer.add_scalar(name, value, step)
+        self.writer.flush()
+
+    def finish(self) -> None:
+        self.writer.close()
