@@ -40,14 +40,15 @@ const card = {
       <p data-part="verdict" role="status"></p>
       <div data-part="charts"></div>
       <p class="wide-row" data-part="along" hidden><label>Along the curve <input type="range" data-part="point" min="0" step="1"></label> <strong data-part="point-text" role="status"></strong></p>
-      <table class="moved" data-part="areas" hidden><thead><tr><td></td><th scope="col">area, going</th><th scope="col">area, coming</th></tr></thead><tbody data-part="area-rows"></tbody></table>
+      <table class="moved" data-part="areas" hidden><thead><tr><td></td><th scope="col">area, they go<br><span class="quiet">low is right</span></th><th scope="col">area, they come<br><span class="quiet">high is right</span></th></tr></thead><tbody data-part="area-rows"></tbody></table>
     </section>`,
 
   style: `
     .curves { display: grid; grid-template-columns: minmax(0, 1fr); gap: 10px; }
-    .curves .ways { display: flex; gap: 10px; align-items: center; } .curves progress { flex: 1; accent-color: var(--accent); }
+    .curves .ways { display: flex; gap: 10px; align-items: center; } .curves progress { flex: 1; height: 8px; appearance: none; border: 0; border-radius: 4px; overflow: hidden; background: var(--line); }
+    .curves progress::-webkit-progress-bar { background: var(--line); } .curves progress::-webkit-progress-value { background: var(--accent); } .curves progress::-moz-progress-bar { background: var(--accent); }
     .curves h3 { margin: 4px 0; } .curves svg { width: 100%; height: auto; display: block; touch-action: none; user-select: none; cursor: crosshair; }
-    .curves text { fill: var(--quiet); font-size: 10px; } .curves .axis { stroke: var(--line); fill: none; }
+    .curves text { fill: var(--quiet); font-size: 8px; } .curves .axis { stroke: var(--line); fill: none; }
     .curves .band { fill: color-mix(in srgb, var(--body-text-color) 14%, transparent); }
     .curves polyline { fill: none; stroke-width: 2; stroke: var(--c); } .curves polyline.now { stroke-width: 4; } .curves circle { fill: var(--c); }
     .c1 { --c: #1d4ed8; } .c2 { --c: #b91c1c; } .c3 { --c: #047857; } .c4 { --c: #a21caf; } .c5 { --c: #a16207; } .c6 { --c: #0e7490; }
@@ -121,7 +122,7 @@ const card = {
       });
       const last = make("tr", {}, { method: "random" });
       last.append(
-        make("th", { scope: "row", textContent: "random" }),
+        make("th", { scope: "row", textContent: "random (the grey band)" }),
         ...spans.map((textContent) => make("td", { textContent })),
       );
       part("areas").hidden = !curves.length;
@@ -152,15 +153,17 @@ const card = {
 
 /** In one sentence what the curves show, and when they show nothing. */
 function verdict(/** @type {File[]} */ curves) {
-  const [fallen, chance] = [of(curves, "deletion"), random(curves, "deletion")];
-  if (!fallen.length || !chance.length) return "";
-  const lowest = Math.min(...chance.map(({ about }) => about.area));
-  const better = fallen
-    .filter(({ about }) => about.area < lowest)
-    .sort((one, other) => one.about.area - other.about.area);
-  if (!better.length) return "On this photo no map does better than chance: these curves show nothing.";
-  const names = better.map(({ about }) => about.title).join(", ");
-  return `Better than chance when patches go, the best first: ${names}. One photo proves little, and grey itself can mislead.`;
+  if (KINDS.some((kind) => !of(curves, kind).length || !random(curves, kind).length)) return "";
+  const [gone, there] = KINDS.map((kind) => {
+    const lower = kind === "deletion" ? 1 : -1; // a right map's area is small as patches go, and large as they come
+    const area = (/** @type {File} */ { about }) => lower * about.area;
+    const least = Math.min(...random(curves, kind).map(area));
+    const better = of(curves, kind).filter((curve) => area(curve) < least);
+    return better.sort((one, other) => area(one) - area(other)).map(({ about }) => about.title);
+  });
+  if (!gone.length && !there.length) return "On this photo no map does better than chance: these curves show nothing.";
+  const said = (/** @type {string[]} */ names) => names.join(", ") || "none";
+  return `Better than chance, the best first: when patches go, ${said(gone)}; when they come, ${said(there)}. One photo proves little, and grey itself can mislead.`;
 }
 
 /**
@@ -248,6 +251,8 @@ const stage = {
   markup: `<canvas class="curves-canvas" data-part="curves-stage" aria-hidden="true"></canvas><p class="title" data-part="curves-title"></p>`,
   style: `
     .curves-canvas { position: absolute; pointer-events: none; border-radius: 12px; }
+    @container explorer (min-width: 1100px) { &[data-mode="curves"] .stage-area { grid-row: stage-start / layers-end; align-self: start; position: sticky; top: 8px; } } /* seen from every curve */
+    @container explorer (max-width: 639px) { .curves-canvas { border-radius: 0; } }
     &[data-mode="curves"] :is([data-part="title-line"], .overlays, .more, .scale, .bubble) { display: none; }`,
 
   start({ part, root, show }) {
@@ -282,4 +287,4 @@ const stage = {
 };
 
 /** @type {Mode} */
-export const mode = { takes: ["side", "columns"], places: { side: [card], stage: [stage] } };
+export const mode = { takes: ["side", "columns", "layers"], places: { side: [card], stage: [stage] } };
