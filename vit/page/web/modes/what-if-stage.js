@@ -25,6 +25,7 @@ export const paint = {
   style: `
     .paint { position: absolute; touch-action: none; cursor: cell; border-radius: 12px; background: var(--card); }
     .paint:focus-visible { outline-offset: -3px; }
+    @container explorer (max-width: 639px) { .paint { border-radius: 0; } }
     &[data-mode="what-if"] :is([data-part="title-line"], .overlays, .more, .scale, .bubble) { display: none; }`,
 
   start({ part, root, store, show }) {
@@ -32,6 +33,8 @@ export const paint = {
     const photos = memo(photosOf);
     const current = () => /** @type {Explained} */ (store.get());
     let isDown = false;
+    /** @type {number | null} */
+    let last = null; // under the brush
     /** @type {number | null} */
     let first = null; // of two to swap
 
@@ -99,12 +102,15 @@ export const paint = {
       isDown = true;
       canvas.setPointerCapture(event.pointerId);
       root.dispatchEvent(new CustomEvent("stroke"));
-      stroke(patchUnder(event));
+      last = patchUnder(event);
+      stroke(last);
     });
     canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
       const patch = patchUnder(event);
       store.set({ hovered: patch });
-      if (isDown && (current().told.brush ?? "grey") !== "swapped") stroke(patch);
+      if (!isDown || (current().told.brush ?? "grey") === "swapped") return;
+      for (const each of between(last ?? patch, patch, after(current()).grid[1])) stroke(each);
+      last = patch;
     });
     for (const end of ["pointerup", "pointercancel"])
       canvas.addEventListener(end, () => {
@@ -135,6 +141,24 @@ export const paint = {
     });
   },
 };
+
+/**
+ * The patches on the way from one to another, which a fast hand leaps over.
+ * @param {number | null} from
+ * @param {number | null} to
+ * @param {number} columns
+ */
+function between(from, to, columns) {
+  if (from === null || to === null) return [];
+  const [down, across] = [Math.floor(to / columns) - Math.floor(from / columns), (to % columns) - (from % columns)];
+  const steps = Math.max(Math.abs(down), Math.abs(across), 1);
+  return Array.from({ length: steps }, (_, at) => {
+    const share = (at + 1) / steps;
+    return (
+      (Math.floor(from / columns) + Math.round(down * share)) * columns + (from % columns) + Math.round(across * share)
+    );
+  });
+}
 
 /**
  * @param {CanvasRenderingContext2D} context
