@@ -143,7 +143,7 @@ def pack_trace(classifier: Classifier, picture: Image.Image, layer: int, head: i
         "listed": listed,
         "channels": channels.tolist(),
         "neurons": neurons.tolist(),
-        "product": {"terms": products[:TERMS].tolist(), "others": products[TERMS:].sum().item()},  # of the first listed
+        "others": products[TERMS:].sum().item(),  # of the first listed
         "total": found.terms.sum().item(),
         "groups": _groups(classifier, found, listed),
         "lengths": {name: getattr(found, name).norm().item() for name in ("before", "msa", "between", "mlp", "after")},

@@ -4,7 +4,7 @@ import { layerName, patchName, percent, plain } from "../data/words.js";
 import { make } from "../dom.js";
 import { heatTile } from "../draw/heat.js";
 import { coloursOf } from "../draw/picture.js";
-import { digits, share } from "./tour-words.js";
+import { coloured, digits, share } from "./tour-words.js";
 
 /** @import { Explained } from "../data/shown.js" */
 /** @import { File } from "../data/safetensors.js" */
@@ -48,8 +48,8 @@ export const NUMBERS = {
 
   scores({ state, trace }) {
     if (!trace) return [];
-    const { products, scores, terms, attention, query } = trace.tensors;
-    const { listed, groups, total, product } = trace.about;
+    const { products, scores, terms, attention, query, keys } = trace.tensors;
+    const { listed, groups, total, others } = trace.about;
     const rows = listed.map((/** @type {number} */ token, /** @type {number} */ place) => [
       tokenName(state, token, place),
       digits(products.data[token]),
@@ -62,15 +62,12 @@ export const NUMBERS = {
     ]);
     return [
       table(
-        ["", ["q·k", "q"], `÷ √${query.data.length}`, "eˣ", ["share", "a"]],
+        ["", "_q_·_k_", `÷ √${query.data.length}`, "eˣ", ["share", "a"]],
         [...rows, ...together, ["sum", "", "", digits(total), share(1)]],
         "scores",
         true,
       ),
-      said(
-        "product",
-        `The first, the other ${query.data.length - product.terms.length} products as its last term: ${sum("q·k", [...product.terms, product.others], products.data[listed[0]])}`,
-      ),
+      said("product", byHand(query.data, keys.data, others, products.data[listed[0]])),
     ];
   },
 
@@ -109,7 +106,10 @@ export const NUMBERS = {
         ["what the heads add", "a", msa, "msa"],
         ["z after", "z", between, "between"],
       ]),
-      said("turned", `It turned by ${digits(trace.about.turned, 3)}°.`),
+      said(
+        "turned",
+        `It turned by ${digits(trace.about.turned, 3)}°. Lengths do not simply add up: the two vectors point different ways.`,
+      ),
     ];
   },
 
@@ -123,7 +123,7 @@ export const NUMBERS = {
       digits(written.data[place], 3),
     ]);
     return [
-      table(["", "says", "writes"], rows, "neurons"),
+      table(["", "says, after the GELU", "writes, as a length"], rows, "neurons"),
       said("active", `${percent(active.data[0])} of the neurons say something above 0.`),
       lengths([
         ["z before", "z", between, "between"],
@@ -213,8 +213,10 @@ function table(titles, rows, part, summed = false) {
   const made = make("table", { className: summed ? "summed" : "" }, { part: `numbers-${part}` });
   const first = made.createTHead().insertRow();
   for (const title of titles) {
-    const [textContent, className] = typeof title === "string" ? [title, ""] : title;
-    first.append(make(textContent ? "th" : "td", { textContent, className, ...(textContent && { scope: "col" }) }));
+    const [text, className] = typeof title === "string" ? [title, ""] : title;
+    const cell = make(text ? "th" : "td", { className, ...(text && { scope: "col" }) });
+    cell.append(...coloured(text, {}));
+    first.append(cell);
   }
   const body = made.createTBody();
   for (const [name, ...cells] of rows) {
@@ -256,9 +258,18 @@ function vector(letter, name, file, key, state, row) {
   return made;
 }
 
-/** A sum as it is written, to be checked by hand: what it is of, its first terms, all others together, what they come to. */
-const sum = (/** @type {string} */ what, /** @type {number[]} */ terms, /** @type {number} */ total) =>
-  `${what} = ${terms.map(places).join(" + ")} = ${places(total)}`.replaceAll("+ −", "− ");
+/**
+ * A product of two vectors as it is written, to be checked by hand.
+ * @param {ArrayLike<number>} one
+ * @param {ArrayLike<number>} other
+ * @param {number} others  what all products but the first come to
+ * @param {number} total
+ */
+function byHand(one, other, others, total) {
+  const first = Array.from({ length: FIRST }, (_, at) => `${places(one[at])} × ${places(other[at])}`);
+  const rest = `${places(others)} (the other ${one.length - FIRST} products)`;
+  return `q·k of 1: ${[...first, rest].join(" + ")} = ${places(total)}`.replaceAll("+ −", "− ");
+}
 
 const places = (/** @type {number} */ value) => value.toFixed(PLACES).replace("-", "−");
 

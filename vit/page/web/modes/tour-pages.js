@@ -63,7 +63,7 @@ export const PAGES = [
   {
     name: "scores",
     title: "Who answers best?",
-    text: "The query _q_ is multiplied with the key _k_ of every token, number by number, and summed. Divided by √{headwidth}, or long vectors would leave one winner only, raised to a power of e, and divided by the sum of all, these become shares: the attention _a_. Take a pocket calculator; the numbers are the model’s own.",
+    text: "The query _q_ is multiplied with the key _k_ of every token, number by number, and summed. Sums of many numbers grow large, and one winner would take all: hence the division by √{headwidth}. Powers of e, divided by their sum, then make shares of 100 %: the attention _a_. Take a pocket calculator; the numbers are the model’s own.",
     markup: `<math display="block"><mi class="a">A</mi><mo>=</mo><mtext>softmax</mtext><mo>(</mo><mi class="q">q</mi><msup><mi class="k">k</mi><mi>⊤</mi></msup><mo>/</mo><msqrt><msub><mi>D</mi><mi>h</mi></msub></msqrt><mo>)</mo><mspace width="1em"></mspace><mtext>(6)</mtext></math>`,
     code: "attention = (q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1)).softmax(dim=-1)  # B, H, T, T",
     follows: true,
@@ -125,7 +125,7 @@ export const PAGES = [
   {
     name: "sinks",
     title: "Scratch paper",
-    text: "Many models misuse a few empty patches as scratch paper: their vectors grow long, everybody looks at them, and maps show spots that mean nothing. Registers, tokens without a patch, take that over. Bright is a long vector. {sinks}",
+    text: "Many models misuse a few empty patches as scratch paper: their vectors grow long, everybody looks at them, and maps show spots that mean nothing: sinks. Registers, tokens without a patch, take that over. Bright is a long vector. {sinks}",
     covered: "How long each patch’s vector is, layer {layer}",
     begins: "last",
     apart: true,
@@ -133,7 +133,7 @@ export const PAGES = [
   {
     name: "without",
     title: "What if it were gone?",
-    text: "This is the patch that matters most for the answer, by the model’s own gradients. Does the answer hang on it? Take it away and see: maps are claims, and claims can be tested.",
+    text: "This is the patch that matters most for the answer, by the model’s own gradients. Does the answer hang on it? Take it away and see: maps are claims, and claims can be tested. “Which map is right?” tests all of them.",
     covered: "The patch that matters most",
     step: 6,
   },

@@ -112,7 +112,7 @@ export const SCENES = {
       context.drawImage(thumbnail(ready, state, values), left, top, width, height);
       const box = /** @type {Box} */ ([left, top, left + width, top + height]);
       outline(context, patchBox(patch, box, explanation.grid), LETTERS.q, ratio);
-      label(context, `head ${place + 1}`, [left + 34 * ratio, top + 16 * ratio], FOLLOWED, ratio);
+      label(context, `head ${place + 1}`, [left + 34 * ratio, top + height - 16 * ratio], FOLLOWED, ratio);
       if (place === head) outline(context, [left, top, width, height], FOLLOWED, ratio);
     }
   },
