@@ -21,7 +21,7 @@ THEME = gr.themes.Default(
 )
 # The explorer has the window to itself.
 CSS = """
-.gradio-container { max-width: none !important; }
+.gradio-container { max-width: none !important; overflow: clip !important; } /* hidden would let nothing stay in sight */
 .gradio-container > .main { padding: 0 !important; max-width: none !important; }
 .gradio-container .html-container { padding: 0; }
 """

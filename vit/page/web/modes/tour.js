@@ -61,7 +61,7 @@ const card = {
     .tour { display: grid; grid-template-columns: minmax(0, 1fr); gap: 10px; align-content: start; }
     .tour h2 { font-size: 1.6em; line-height: 1.15; font-weight: 700; outline: none; }
     .tour > .quiet { font-size: 0.85em; }
-    .tour-text var, .vector var { font-weight: 700; font-family: var(--font-mono); font-style: normal; }
+    .tour :is(.tour-text, .vector, th) var { font-weight: 700; font-family: var(--font-mono); font-style: normal; }
     .tour-equation { overflow: auto hidden; font-size: 1.15em; padding: 2px 0; }
     .tour-equation:empty, .tour-numbers:empty { display: none; }
     .tour-numbers { display: grid; gap: 10px; min-width: 0; }
@@ -89,7 +89,7 @@ const card = {
     .tour-nav ol { flex: 1 0 100%; order: -1; display: flex; flex-wrap: wrap; justify-content: space-between; }
     .tour-nav li button { width: 24px; height: 24px; display: grid; place-items: center; border-radius: 50%; max-width: 100%; }
     .tour-nav li button::before { content: ""; width: 9px; height: 9px; border-radius: 50%; background: var(--line); }
-    .tour-nav li button:hover::before { background: var(--accent); }
+    .tour-nav li:not([aria-current]) button:hover::before { background: var(--accent); }
     .tour-nav [aria-current] button::before { background: var(--mark); width: 13px; height: 13px; }
     .tour-nav .pill[disabled] { visibility: hidden; }
     .tour-source { max-width: min(96vw, 64em); }
@@ -100,7 +100,13 @@ const card = {
     .x { color: var(--x) !important; } .e { color: var(--e) !important; } .p { color: var(--p) !important; } .z { color: var(--z) !important; } .q { color: var(--q) !important; }
     .k { color: var(--k) !important; } .v { color: var(--v) !important; } .a { color: var(--a) !important; } .y { color: var(--y) !important; }
     @container explorer (max-width: 639px) {
-      .tour-nav .pill { padding: 0.7em 1.6em; }
+      .tour-nav { display: contents; }
+      .tour-nav .pill, .tour-nav::before { position: sticky; bottom: 3.3em; grid-row: 8; grid-column: 1; } /* on a band above the modes */
+      .tour-nav .pill { justify-self: start; padding: 0.7em 1.6em; }
+      .tour-nav .main { justify-self: end; }
+      .tour-nav::before { content: ""; background: var(--body-background-fill); box-shadow: 0 0 0 9px var(--body-background-fill); }
+      .tour-numbers table { font-size: 0.78em; }
+      .tour-numbers :is(td, th) { padding-inline: 3px; }
     }`,
 
   start(context) {
@@ -113,9 +119,9 @@ const card = {
       const isAhead = place > placeOf(current());
       store.set({ at: name, playing: false, ...(isAhead && layer !== undefined && { layer }) });
       part("tour-title").focus({ preventScroll: true });
-      if (part("tour-title").getBoundingClientRect().top < 0)
-        // on a phone, after a long page
-        root.querySelector('[data-place="stage"]')?.scrollIntoView();
+      const bottom = root.querySelector('[data-place="top"]')?.getBoundingClientRect().bottom ?? 0;
+      const stays = getComputedStyle(root.querySelector('[data-place="stage"]') ?? root).position === "sticky";
+      if (bottom < 0 || stays) window.scrollBy(0, bottom); // the stage is whole, and the text begins
     };
     const turn = (/** @type {number} */ by) => go(placeOf(current()) + by);
     const act = {
@@ -240,8 +246,18 @@ const scene = {
     <canvas class="tour-canvas" data-part="tour-stage" aria-hidden="true"></canvas>
     <p class="title tour-caption" data-part="tour-caption"></p>`,
   style: `
-    .tour-canvas { position: absolute; pointer-events: none; border-radius: 12px; }
-    &[data-covered] :is([data-part="title-line"], .overlays, .more, .scale, .bubble) { display: none; }`,
+    .tour-canvas { position: absolute; pointer-events: none; border-radius: 10px; }
+    &[data-mode="tour"] :is(.overlays, .more, .back), &[data-covered] :is([data-part="title-line"], .scale, .bubble) { display: none; }
+    &[data-mode="tour"] .title { grid-column: 1 / -1; }
+    &[data-still~="layers"] .layers-area, &[data-still~="heads"] .columns-area { visibility: hidden; }
+    @container explorer (max-width: 1099px) {
+      &[data-still~="layers"] .layers-area, &[data-still~="heads"] .columns-area { display: none; }
+    }
+    @container explorer (max-width: 639px) {
+      .tour-canvas { border-radius: 0; }
+      &[data-mode="tour"] .layers-area { order: 0; }
+      &[data-mode="tour"] .layers > :is(.round, .now) { display: none; }
+    }`,
 
   start({ part, root, store, show }) {
     const canvas = part("tour-stage");
@@ -269,10 +285,14 @@ const scene = {
     });
     new ResizeObserver(draw).observe(root);
     store.show((state) => {
-      const covered = state.mode === "tour" && state.explanation && pageOf(/** @type {Explained} */ (state)).covered;
-      root.toggleAttribute("data-covered", !!covered);
-      const isOpen = state.mode === "tour" && state.explanation;
-      store.set({ step: isOpen ? (pageOf(/** @type {Explained} */ (state)).step ?? ATTENTION) : null });
+      const page = state.mode === "tour" && state.explanation ? pageOf(/** @type {Explained} */ (state)) : null;
+      root.toggleAttribute("data-covered", !!page?.covered);
+      // What would change nothing here is not shown.
+      const still = { layers: page && !page.follows && !page.begins, heads: page && !page.follows };
+      root.dataset.still = Object.entries(still)
+        .flatMap(([name, is]) => (is ? name : []))
+        .join(" ");
+      store.set({ step: page ? (page.step ?? ATTENTION) : null });
     });
   },
 };

@@ -67,7 +67,10 @@ const card = {
     .switches button { min-width: 28px; min-height: 26px; padding: 0 7px; border: 1px solid var(--line); border-radius: 6px; }
     .switches button:first-child { min-width: 6em; text-align: left; }
     .switches button[aria-pressed="true"] { background: var(--chosen); border-color: var(--mark); text-decoration: line-through; }
-    .what-if .pill[aria-pressed="true"] { border-color: var(--mark); background: var(--chosen); }`,
+    .what-if .pill[aria-pressed="true"] { border-color: var(--mark); background: var(--chosen); }
+    @container explorer (max-width: 639px) {
+      .before-after figure { display: flex; gap: 8px; } .before-after canvas { width: 40%; flex: none; align-self: start; }
+    }`,
 
   start(context) {
     const { part, root, slot, store, show } = context;

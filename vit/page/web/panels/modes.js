@@ -22,6 +22,7 @@ export const modes = {
       padding-bottom: 4em;
       .modes { position: fixed; z-index: 3; left: 0; right: 0; bottom: 0; justify-content: space-around; border-radius: 0; border-top: 1px solid var(--line); }
       .modes button { flex: auto; padding: 0.75em 0.3em; white-space: normal; line-height: 1.1; }
+      &:not([data-mode="look"]) .stage-area { position: sticky; top: 0; z-index: 2; background: var(--body-background-fill); } /* what is done below is seen on it */
     }
     @media (forced-colors: active) { .modes [aria-selected="true"] { outline: 3px solid Highlight; } }`,
 
