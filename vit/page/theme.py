@@ -19,9 +19,9 @@ THEME = gr.themes.Default(
     block_info_text_color="*neutral_600",
     block_info_text_color_dark="*neutral_300",
 )
-# The explorer has the window to itself.
+# The explorer has the window to itself; what overflows is cut off, not hidden, in which nothing could stay in sight.
 CSS = """
-.gradio-container { max-width: none !important; overflow: clip !important; } /* hidden would let nothing stay in sight */
+.gradio-container { max-width: none !important; overflow: clip !important; }
 .gradio-container > .main { padding: 0 !important; max-width: none !important; }
 .gradio-container .html-container { padding: 0; }
 """

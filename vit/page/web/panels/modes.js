@@ -18,11 +18,17 @@ export const modes = {
     .modes [aria-selected="true"] { background: var(--chosen); color: var(--body-text-color); }
     [data-taken] > :not(.of-mode) { display: none !important; }
     .of-mode { display: contents; }
+    @container explorer (max-width: 1099px) {
+      &[data-mode]:not([data-mode="look"]) .stage-area { position: sticky; top: 0; z-index: 2; align-self: start; background: var(--body-background-fill); } /* what is done below is seen on it */
+    }
+    @container explorer (640px <= width < 1100px) {
+      &[data-mode]:not([data-mode="look"]) { --side: clamp(240px, min(100dvh - 200px - 100cqw / 12, 50cqw - 30px), 900px); }
+    }
     @container explorer (max-width: 639px) {
+      &[data-mode]:not([data-mode="look"]) .stage-area { align-self: stretch; }
       padding-bottom: 4em;
       .modes { position: fixed; z-index: 3; left: 0; right: 0; bottom: 0; justify-content: space-around; border-radius: 0; border-top: 1px solid var(--line); }
       .modes button { flex: auto; padding: 0.75em 0.3em; white-space: normal; line-height: 1.1; }
-      &:not([data-mode="look"]) .stage-area { position: sticky; top: 0; z-index: 2; background: var(--body-background-fill); } /* what is done below is seen on it */
     }
     @media (forced-colors: active) { .modes [aria-selected="true"] { outline: 3px solid Highlight; } }`,
 
