@@ -254,6 +254,28 @@ def test_another_patch_is_followed_by_a_click(visitor, image):
     expect(visitor.page).to_have_url(re.compile(rf"patch={PATCH}\b"))
 
 
+@pytest.mark.parametrize("width, height", [(390, 844), (820, 1000)])
+def test_on_a_small_screen_the_stage_stays_in_sight(visitor, browser, width, height):
+    context = browser.new_context(viewport={"width": width, "height": height}, has_touch=True)
+    other = Visitor(context.new_page(), visitor.page.url, visitor.classifier)
+    other.sees(PHOTO)
+    turn_to(other, "question")
+    for part in ("columns", "layer"):  # which would change nothing there
+        expect(other.part(part)).to_be_hidden()
+    turn_to(other, "scores")
+    for part in ("columns", "layer"):
+        expect(other.part(part)).to_be_visible()
+    other.page.mouse.wheel(0, 400)
+    expect(other.part("ground")).to_be_in_viewport(ratio=0.95)
+    if width == 390:
+        expect(other.part("tour-next")).to_be_in_viewport(ratio=1)
+    other.part("tour-next").tap()
+    expect(other.page.locator('[data-part="tour"][data-ready="true"]')).to_be_visible()
+    stage, title = other.part("ground").bounding_box(), other.part("tour-title").bounding_box()
+    assert stage["y"] >= 0 and title["y"] >= (stage["y"] + stage["height"] if width == 390 else 0)
+    context.close()
+
+
 @pytest.mark.parametrize("width, scheme", [(1440, "dark"), (390, "light")])
 def test_axe_finds_no_violation_on_any_page(visitor, browser, width, scheme):
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
