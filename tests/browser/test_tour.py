@@ -254,6 +254,14 @@ def test_another_patch_is_followed_by_a_click(visitor, image):
     expect(visitor.page).to_have_url(re.compile(rf"patch={PATCH}\b"))
 
 
+def test_a_long_page_is_presented_from_its_top(visitor):
+    turn_to(visitor, "answer")
+    visitor.part("present").click()
+    for part in ("tour-place", "ground"):
+        expect(visitor.part(part)).to_be_in_viewport(ratio=0.95)
+    visitor.part("present").click()
+
+
 @pytest.mark.parametrize("width, height", [(390, 844), (820, 1000)])
 def test_on_a_small_screen_the_stage_stays_in_sight(visitor, browser, width, height):
     context = browser.new_context(viewport={"width": width, "height": height}, has_touch=True)

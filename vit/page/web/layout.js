@@ -134,7 +134,7 @@ export const frame = {
       .link, .columns-name .term { padding-block: 0.7em; }
     }
     &[data-presenting] {
-      position: fixed; inset: 0; z-index: 50; background: var(--body-background-fill); overflow: auto; align-content: center; column-gap: 1.5em;
+      position: fixed; inset: 0; z-index: 50; background: var(--body-background-fill); overflow: auto; align-content: safe center; column-gap: 1.5em;
       --side: min((100dvh - 50px - 7.4em) / 1.083, 100cqw - 120px); font-size: clamp(18px, 1.6cqw, 34px);
       grid-template-columns: var(--side) minmax(0, 22em); grid-template-rows: auto auto auto;
       grid-template-areas: "notices notices" "stage side" "layers layers";

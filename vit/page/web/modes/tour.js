@@ -99,6 +99,7 @@ const card = {
     .dark & { --x: #fdba74; --e: #67e8f9; --p: #f0abfc; --z: #c4b5fd; --q: #93c5fd; --k: #fca5a5; --v: #6ee7b7; --a: #fde047; --y: #5eead4; }
     .x { color: var(--x) !important; } .e { color: var(--e) !important; } .p { color: var(--p) !important; } .z { color: var(--z) !important; } .q { color: var(--q) !important; }
     .k { color: var(--k) !important; } .v { color: var(--v) !important; } .a { color: var(--a) !important; } .y { color: var(--y) !important; }
+    &[data-presenting] .tour-numbers table { font-size: 0.7em; }
     @container explorer (max-width: 639px) {
       .tour-nav { display: contents; }
       .tour-nav .pill, .tour-nav::before { position: sticky; bottom: 3.3em; grid-row: 8; grid-column: 1; } /* on a band above the modes */
@@ -249,6 +250,7 @@ const scene = {
     .tour-canvas { position: absolute; pointer-events: none; border-radius: 10px; }
     &[data-mode="tour"] :is(.overlays, .more, .back), &[data-covered] :is([data-part="title-line"], .scale, .bubble) { display: none; }
     &[data-mode="tour"] .title { grid-column: 1 / -1; }
+    &[data-covered] [data-part="stage"] { opacity: 0; } /* no edge of it shows */
     &[data-still~="layers"] .layers-area, &[data-still~="heads"] .columns-area { visibility: hidden; }
     @container explorer (max-width: 1099px) {
       &[data-still~="layers"] .layers-area, &[data-still~="heads"] .columns-area { display: none; }
