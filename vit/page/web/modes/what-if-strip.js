@@ -17,6 +17,7 @@ export const strip = {
     .what-if-strip figure { margin: 0; min-width: 0; font-size: 0.7em; text-align: center; }
     .what-if-strip canvas { width: 100%; display: block; border-radius: 6px; background: var(--card); }
     .what-if-strip figcaption { overflow: hidden; text-overflow: ellipsis; line-height: 1.15; max-height: 2.4em; color: var(--quiet); }
+    @container explorer (min-width: 1100px) { &:not([data-presenting]) .what-if-strip { margin-left: 0; } } /* as the layers above */
     @container explorer (max-width: 639px) { .what-if-strip { margin-left: 0; } .what-if-strip figcaption { display: none; } .what-if-strip, .what-if-now { order: 2; } }`,
 
   start({ part, show }) {

@@ -22,7 +22,11 @@ export const modes = {
       &[data-mode]:not([data-mode="look"]) .stage-area { position: sticky; top: 0; z-index: 2; align-self: start; background: var(--body-background-fill); } /* what is done below is seen on it */
     }
     @container explorer (640px <= width < 1100px) {
-      &[data-mode]:not([data-mode="look"]) { --side: clamp(240px, min(100dvh - 200px - 100cqw / 12, 50cqw - 30px), 900px); }
+      &[data-mode]:not([data-mode="look"], [data-presenting]) {
+        --side: clamp(240px, min(100dvh - 200px - 100cqw / 12, 50cqw - 30px), 900px);
+        grid-template-rows: none;
+        grid-template-areas: "top top" "notices notices" "stage side" "layers layers" "columns columns" "photos photos" "sheet sheet" "foot foot";
+      }
     }
     @container explorer (max-width: 639px) {
       &[data-mode]:not([data-mode="look"]) .stage-area { align-self: stretch; }
