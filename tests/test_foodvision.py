@@ -127,7 +127,7 @@ def test_the_figures_on_its_card_are_measured_again(shared, tmp_path, name, arch
     if name == "foodvision-mini":
         assert evaluation.correct >= 149
     else:
-        assert evaluation.balanced_accuracy >= (0.76 if name == "everyday" else 0.77)
+        assert evaluation.balanced_accuracy >= (0.76 if name == "everyday" else 0.775)
 
 
 def test_everyday_keeps_what_its_base_knew(shared, imagenet, tmp_path):

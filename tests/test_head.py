@@ -8,8 +8,9 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 from torch import nn
 
+from vit.familiarity import TrainingFeatures
 from vit.finetune import head as module
-from vit.finetune.head import FOLDS, STRENGTHS, Problem, cross_validate, deal
+from vit.finetune.head import FOLDS, STRENGTHS, Problem, cross_validate, deal, heed_means
 
 SIZES = (40, 25, 6)
 TARGETS = torch.cat([torch.full((size,), number) for number, size in enumerate(SIZES)])
@@ -138,3 +139,39 @@ def test_the_strength_is_the_one_that_does_best_on_photos_left_out():
         assert validation.strength == STRENGTHS[int(np.argmin(losses))]
         chosen[noise] = validation.strength
     assert chosen[3.0] > chosen[0.1]
+
+
+def clusters(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Four classes of 16 numbers around a mean each, with one covariance."""
+    places, stretch = (torch.randn(shape, generator=torch.Generator().manual_seed(7)) for shape in ((4, 16), (16, 16)))
+    targets = torch.arange(count) % 4
+    noise = torch.randn(count, 16, generator=torch.Generator().manual_seed(seed))
+    return places[targets] + 0.5 * noise @ stretch, targets
+
+
+def test_the_discriminant_is_half_the_squared_distance_to_each_mean():
+    rows, targets = clusters(4000, 1)
+    known = TrainingFeatures.fit(rows, targets)
+    weight, bias = known.discriminant()
+    squares = (rows[:50, None] @ known.whitening - known.means).square().sum(dim=-1)
+    found = rows[:50] @ weight.T + bias + squares / 2  # the same for all classes of a photo
+    torch.testing.assert_close(found, found[:, :1].expand(-1, 4), rtol=1e-4, atol=1e-4)
+
+
+def test_a_head_heeds_the_means_as_far_as_photos_held_out_are_likelier():
+    known, (rows, targets) = TrainingFeatures.fit(*clusters(4000, 1)), clusters(1000, 2)
+    torch.manual_seed(0)
+    poor, good = nn.Linear(16, 4), nn.Linear(16, 4)
+    with torch.no_grad():
+        for parameter, value in zip(good.parameters(), known.discriminant()):
+            parameter.copy_(value)  # there is nothing better
+    before = poor.weight.clone()
+    assert heed_means(poor, known, rows, targets) > 0
+    right = (poor(rows).argmax(dim=1) == targets).float().mean()
+    assert right > (rows @ before.T + poor.bias).argmax(dim=1).eq(targets).float().mean() + 0.2
+    found = [parameter.clone() for parameter in good.parameters()]
+    heed_means(good, known, rows, targets)
+    scale = good.weight.norm() / found[0].norm()
+    torch.testing.assert_close(good.weight, found[0] * scale)  # the same answers
+    other = nn.Linear(16, 5)  # a class without photos
+    assert heed_means(other, known, rows, targets) == 0

@@ -55,6 +55,10 @@ class TrainingFeatures:
         nearer = torch.searchsorted(self.distances.to(distances), distances, right=True)
         return 1 - nearer / len(self.distances)
 
+    def discriminant(self) -> tuple[Tensor, Tensor]:
+        """The linear head (C, D) and (C,) that half the squared distances to the means make: near is likely."""
+        return self.means @ self.whitening.T, -self.means.square().sum(dim=1) / 2
+
     def _nearest(self, features: Tensor) -> Tensor:
         """The Mahalanobis distance to the nearest class mean."""
         whitened = features.float() @ self.whitening.to(features.device)

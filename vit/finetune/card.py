@@ -72,6 +72,15 @@ def card(result: Result, title: str) -> str:
         "",
         *(
             [
+                f"The head heeds the classes' means, too: {result.heed:g} of their linear discriminant was added, "
+                "which makes the held-out photos likeliest.",
+                "",
+            ]
+            if result.heed
+            else []
+        ),
+        *(
+            [
                 f"The head was divided by {result.temperature:.2f}, the temperature at which the held-out photos are "
                 "likeliest, so that probabilities can be taken at their word.",
                 "",

@@ -20,6 +20,7 @@ class Result:
     classifier: Classifier
     history: list[Row]
     temperature: float  # by which the logits were divided so that the held-out photos' probabilities are right
+    heed: float  # how far the head heeds what the classes' means say, as the held-out photos prefer
     counts: dict[str, int]  # photos: learnt, held out, tested
     accounts: list[Account]  # of every photo
     learnt: Photos

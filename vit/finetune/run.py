@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list
 from torch import Tensor, nn
@@ -26,7 +25,7 @@ from .card import card
 from .data import DataError, Photos
 from .evaluation import Evaluation
 from .features import features, features_and_fingerprints
-from .head import STRENGTHS, CrossValidation, Problem, cross_validate, deal
+from .head import STRENGTHS, CrossValidation, Problem, cross_validate, deal, heed_means, likeliest
 from .keeping import evened_out, repeated, tell_apart
 from .recipe import Augmentation, parameter_groups
 from .result import Result
@@ -118,11 +117,7 @@ def _train(run: Run, out: Path, begin: Start, state: Path, accelerator: Accelera
     else:
         with torch.no_grad():
             head.bias.add_(shift.to(head.bias))
-    temperature = calibrate(head, _logits(head, watched_rows), torch.tensor(watched_photos.targets))
-    if run.half:
-        classifier.model.half().float()  # what is measured is what is written
-    measured = _measure(run, classifier, test, accelerator) if len(test) else None
-    likeness, test_likeness = None, None
+    likeness, test_likeness, heed = None, None, 0.0
     if teacher is None:
         rows, targets = _features(run, classifier, photos, accelerator), torch.tensor(photos.targets)
         # A frozen backbone knows none of the photos, so that each can be told by the others.
@@ -132,6 +127,12 @@ def _train(run: Run, out: Path, begin: Start, state: Path, accelerator: Accelera
         if known is not None:
             likeness = None if apart is None else known.rank(apart)
             test_likeness = known.familiarity(_features(run, classifier, test, accelerator)) if len(test) else None
+            if recipe.train != "head" and len(watched_photos) >= ENOUGH:
+                heed = heed_means(head, known, watched_rows, torch.tensor(watched_photos.targets))
+    temperature = calibrate(head, _logits(head, watched_rows), torch.tensor(watched_photos.targets))
+    if run.half:
+        classifier.model.half().float()  # what is measured is what is written
+    measured = _measure(run, classifier, test, accelerator) if len(test) else None
     if accelerator.is_main_process:
         checkpoints.save(classifier, out, half=run.half)
     counts = dict(learnt=len(photos), held_out=len(watched_photos), tested=len(test))
@@ -140,6 +141,7 @@ def _train(run: Run, out: Path, begin: Start, state: Path, accelerator: Accelera
         classifier=classifier,
         history=history,
         temperature=temperature,
+        heed=heed,
         counts=counts,
         accounts=[
             *account(photos, LEARNT, run.data, validated, likeness),
@@ -376,9 +378,7 @@ def calibrate(head: nn.Module, logits: Tensor, targets: Tensor) -> float:
     """
     if len(targets) < ENOUGH:
         return 1.0
-    choices = torch.logspace(-1, 1, 201)
-    losses = torch.stack([F.cross_entropy(logits / choice, targets) for choice in choices])
-    temperature = choices[losses.argmin()].item()
+    temperature, _ = likeliest(logits, targets)
     with torch.no_grad():
         for weights in head.parameters():
             weights.div_(temperature)
