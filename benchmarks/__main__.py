@@ -45,6 +45,7 @@ ROWS = (
     Row("few_photos", ("--quick",)),
     Row("faithfulness", ("--photos", "3", "--steps", "5")),
     Row("everyday", ("--every", "60")),
+    Row("registers", ("--every", "60")),
 )
 
 

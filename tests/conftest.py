@@ -12,6 +12,9 @@ from PIL import Image, ImageDraw
 import vit
 from benchmarks.material import MINI, SHARED, WEIGHTS, tiny
 
+# Where pages look for a free port, from here on: 7860 is for the README's app, which another worker may be testing.
+os.environ.setdefault("GRADIO_SERVER_PORT", "7960")
+
 SKIMAGE = Path(skimage.__file__).parent / "data"
 
 
