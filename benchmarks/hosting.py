@@ -19,9 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import vit
-
-from .load import ROOT, crowd, distinct_photos, free_port, server
+from .load import ROOT, answers, crowd, distinct_photos, free_port, server
 from .report import Table
 
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin")
@@ -61,8 +59,7 @@ def measure(visitors: int = 50, each: int = 10) -> Table:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         photos = distinct_photos(folder, visitors * each)
-        classifier = vit.load()
-        expected = [dict(classifier.predict(photo)) for photo in photos]
+        expected = answers(photos)
         found = {}
         with server("app.py") as (url, _):
             crowd(url, photos[:2], expected[:2], 1)  # warm

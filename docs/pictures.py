@@ -46,6 +46,7 @@ def still(browser: Browser, url: str, width: int, height: int, scale: int, schem
         color_scheme="dark" if scheme == "dark" else "light",
         reduced_motion="reduce",
         has_touch=width < 700,
+        is_mobile=width < 700,
     )
     page.goto(url)
     page.wait_for_selector(READY)

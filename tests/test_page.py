@@ -223,6 +223,22 @@ def test_the_page_and_its_files_are_compressed_and_what_it_needs_is_named_at_onc
     assert 'as="fetch"' not in linked and f"web/{VERSION}/page.js" in linked
 
 
+LINKS = r'<link rel="modulepreload" href="(assets/[^"]+)">'
+
+
+def test_of_gradios_scripts_those_are_named_that_the_page_goes_on_to_ask_for(client, browser):
+    named = re.findall(LINKS, httpx.get(client.src).text)
+    assert {name.partition("-")[0].removeprefix("assets/") for name in named} > {"Blocks", "HTML", "Index"}
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.removeprefix(client.src)))
+    page.route(client.src, lambda route: route.fulfill(body=re.sub(LINKS, "", route.fetch().text())))
+    page.goto(client.src)
+    page.wait_for_selector(".explorer[data-photo]")
+    page.close()
+    assert set(named) <= set(asked)  # without being named
+
+
 def test_examples_have_small_pictures_at_addresses_of_their_own(client):
     config = httpx.get(f"{client.src}config").json()
     [shown] = [each for each in config["components"] if "examples" in each["props"].get("props", {})]

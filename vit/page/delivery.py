@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import gradio
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -11,6 +13,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .scripts import PRELOAD
 
+# Gradio's own scripts, and what one of them names that it cannot do without.
+ASSETS = Path(gradio.__file__).parent / "templates" / "frontend" / "assets"
+IMPORTED = re.compile(r'(?:from|import)"\./([\w.-]+\.js)"')
 # The file that the page opens with, as it stands in the page.
 OPENING = re.compile(rb'"url":"([^"]+/explanation\.safetensors)"')
 
@@ -29,7 +34,8 @@ class Compressed:
 class Preloading:
     """Names the page's scripts, and the file that it opens with, in the head of the page: all come at once.
 
-    What Gradio's `head` names is seen only when Gradio has started.
+    What Gradio's `head` names is seen only when Gradio has started. Gradio asks for its own scripts in three turns, as
+    each finds out which are next: they are named, too.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -54,10 +60,26 @@ class Preloading:
         await self.app(scope, receive, send_named)
 
 
+def needed() -> list[str]:
+    """Gradio's scripts for a page of HTML components: nothing where it has other names for them than today."""
+    found = [path.name for part in ("Blocks", "HTML") for path in ASSETS.glob(f"{part}-*.js")]
+    for path in ASSETS.glob("Index-*.js"):  # of the page and of each component
+        text = path.read_text(encoding="utf-8")
+        if any(f'"./{name}"' in text for name in found[:2]):
+            found.append(path.name)
+    for name in found:  # which grows meanwhile
+        imported = IMPORTED.findall((ASSETS / name).read_text(encoding="utf-8"))
+        found += [each for each in dict.fromkeys(imported) if each not in found]
+    return [name for name in found if not name.startswith("index-")]  # the page names it itself
+
+
+NEEDED = "".join(f'<link rel="modulepreload" href="assets/{name}">' for name in needed())
+
+
 def _name(page: bytes, linked: bool) -> bytes:
     opening = None if linked else OPENING.search(page)
     file = b'<link rel="preload" as="fetch" crossorigin href="%b">' % opening[1] if opening else b""
-    return page.replace(b"</head>", PRELOAD.encode() + file + b"</head>", 1)
+    return page.replace(b"</head>", (PRELOAD + NEEDED).encode() + file + b"</head>", 1)
 
 
 MIDDLEWARE = [Middleware(Compressed), Middleware(Preloading)]
