@@ -223,7 +223,7 @@ def test_the_page_and_its_files_are_compressed_and_what_it_needs_is_named_at_onc
     assert 'as="fetch"' not in linked and f"web/{VERSION}/page.js" in linked
 
 
-LINKS = r'<link rel="modulepreload" href="(assets/[^"]+)">'
+LINKS = r'<link rel="modulepreload" fetchpriority="low" href="(assets/[^"]+)">'
 
 
 def test_of_gradios_scripts_those_are_named_that_the_page_goes_on_to_ask_for(client, browser):
@@ -234,7 +234,7 @@ def test_of_gradios_scripts_those_are_named_that_the_page_goes_on_to_ask_for(cli
     page.on("request", lambda request: asked.append(request.url.removeprefix(client.src)))
     page.route(client.src, lambda route: route.fulfill(body=re.sub(LINKS, "", route.fetch().text())))
     page.goto(client.src)
-    page.wait_for_selector(".explorer[data-photo]")
+    page.wait_for_selector("gradio-app .explorer[data-photo]")
     page.close()
     assert set(named) <= set(asked)  # without being named
 

@@ -11,13 +11,16 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .scripts import PRELOAD
+from .scripts import begin
 
 # Gradio's own scripts, and what one of them names that it cannot do without.
 ASSETS = Path(gradio.__file__).parent / "templates" / "frontend" / "assets"
 IMPORTED = re.compile(r'(?:from|import)"\./([\w.-]+\.js)"')
 # The file that the page opens with, as it stands in the page.
 OPENING = re.compile(rb'"url":"([^"]+/explanation\.safetensors)"')
+# The theme's version, and Gradio's own script, likewise.
+THEME = re.compile(rb'"theme_hash":"(\w+)"')
+GRADIO = re.compile(rb'<script type="module"[^>]* src="([^"]+)"></script>')
 
 
 class Compressed:
@@ -73,13 +76,16 @@ def needed() -> list[str]:
     return [name for name in found if not name.startswith("index-")]  # the page names it itself
 
 
-NEEDED = "".join(f'<link rel="modulepreload" href="assets/{name}">' for name in needed())
+NEEDED = "".join(f'<link rel="modulepreload" fetchpriority="low" href="assets/{name}">' for name in needed())
 
 
 def _name(page: bytes, linked: bool) -> bytes:
     opening = None if linked else OPENING.search(page)
-    file = b'<link rel="preload" as="fetch" crossorigin href="%b">' % opening[1] if opening else b""
-    return page.replace(b"</head>", (PRELOAD + NEEDED).encode() + file + b"</head>", 1)
+    file = f'<link rel="preload" as="fetch" crossorigin href="{opening[1].decode()}">' if opening else ""
+    theme = THEME.search(page)  # which Gradio will ask for by the same address
+    style = f'<link rel="stylesheet" href="theme.css?v={theme[1].decode()}">' if theme else ""
+    page = GRADIO.sub(lambda found: (file + style + begin(found[1].decode())).encode(), page, count=1)
+    return page.replace(b"</head>", NEEDED.encode() + b"</head>", 1)
 
 
 MIDDLEWARE = [Middleware(Compressed), Middleware(Preloading)]

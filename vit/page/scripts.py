@@ -73,15 +73,22 @@ SCRIPTS = served(read(WEB))
 VERSION = hashlib.sha256(b"\0".join(part for name in SCRIPTS for part in (name.encode(), SCRIPTS[name]))).hexdigest()[
     :16
 ]
-PRELOAD = f'<link rel="modulepreload" href="web/{VERSION}/{JOINED}">'  # for the head of the page
+def begin(gradio: str) -> str:
+    """For the head of the page: it begins with what can be shown at once, and then comes Gradio's own script."""
+    return f"""<link rel="modulepreload" href="web/{VERSION}/{JOINED}"><link rel="modulepreload" href="{gradio}">
+<script type="module">
+import("./web/{VERSION}/{JOINED}")
+  .then((loaded) => loaded.default["early.js"].begin(window.gradio_config))
+  .finally(() => import("{gradio}"));
+</script>"""
 
 
-def start(script: str, *events: str) -> str:
-    """What a component runs when it is loaded: `start` of a script. Gradio knows the events that are named in it."""
+def start(kind: str, *events: str) -> str:
+    """What a component of a kind runs when it is loaded. Gradio knows the events that are named in it."""
     return f"""
 // Events: {json.dumps(events)}
 import(new URL("web/{VERSION}/{JOINED}", document.baseURI)).then(
-  (loaded) => loaded.default["{script}"].start({{ element, props, trigger, watch, upload }}),
+  (loaded) => loaded.default["early.js"].start("{kind}", {{ element, props, trigger, watch, upload }}),
   () => {{ element.textContent = "A part of the page could not be loaded: reload it."; }},
 );
 """

@@ -90,7 +90,7 @@ class Explorer(_Shown):
         self.slot = slot
         super().__init__(
             html_template="",
-            js_on_load=scripts.start("main.js", *EVENTS, *MODE_EVENTS, "cancel_curves"),
+            js_on_load=scripts.start("Explorer", *EVENTS, *MODE_EVENTS, "cancel_curves"),
             slot=slot,
             models=list(models),
             title=title,
@@ -117,5 +117,5 @@ class Answers(_Shown):
 
     def __init__(self, slot: str = "a", **options: Any) -> None:
         super().__init__(
-            html_template="", js_on_load=scripts.start("answers.js"), visible="hidden", slot=slot, **options
+            html_template="", js_on_load=scripts.start("Answers"), visible="hidden", slot=slot, **options
         )

@@ -31,7 +31,7 @@ class PhotoBox(gr.HTML):
     def __init__(self, examples: Sequence[Path] = (), **options: Any) -> None:
         super().__init__(
             html_template="",
-            js_on_load=scripts.start("photo.js", "pick"),
+            js_on_load=scripts.start("PhotoBox", "pick"),
             examples=[{"name": photo.stem, "src": scripts.offer(_thumbnail(photo))} for photo in examples],
             **options,
         )

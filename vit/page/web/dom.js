@@ -109,15 +109,20 @@ export function saveAs(/** @type {string} */ url, /** @type {string} */ name) {
 }
 
 /**
- * Does something when what has changed is on the screen; of several times the last.
+ * Does something step by step when what has changed is on the screen, each step between frames; of several times the
+ * last.
  * @template Given
- * @param {(given: Given) => void} f
+ * @param {(given: Given) => Generator<void>} f
  */
 export function whenSeen(f) {
-  let timer = 0;
+  let last = 0;
   return (/** @type {Given} */ given) => {
-    clearTimeout(timer);
-    timer = setTimeout(() => f(given));
+    const asked = ++last;
+    const steps = f(given);
+    const go = () => {
+      if (asked === last && !steps.next().done) setTimeout(go);
+    };
+    requestAnimationFrame(() => setTimeout(go));
   };
 }
 

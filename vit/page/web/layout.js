@@ -62,6 +62,8 @@ export const frame = {
     ul, ol { list-style: none; }
     h1 { font-size: 1.15em; font-weight: 700; white-space: nowrap; color: var(--body-text-color); }
     h2 { color: var(--body-text-color); }
+    /* as Gradio has them for text, for when it is not here yet */
+    p { line-height: 1.625; } h1, h2, h3 { line-height: 1.3; } span { color: var(--body-text-color); }
     h3 { font-size: 0.85em; font-weight: 600; color: var(--body-text-color); }
     fieldset { border: 0; min-width: 0; }
     fieldset:disabled { opacity: 0.45; }

@@ -32,7 +32,7 @@ const boxes = new Map(); // photo boxes, by the slot that they are for
 /** @type {Map<string, Coming | null>} */
 const announced = new Map(); // the photos that they said were coming
 
-/** Starts an explorer in its component. */
+/** Starts an explorer in its component; a promise that the photo of the opening is there, where there is one. */
 export function start(/** @type {Component} */ { element, props, trigger, watch }) {
   const { slot } = props;
   const store = createStore(initialState(slot, new URLSearchParams(location.search)));
@@ -67,12 +67,13 @@ export function start(/** @type {Component} */ { element, props, trigger, watch 
     load(context, "follow_link", elsewhere).then(() => {
       setTimeout(() => store.get().wanted ?? shown(), SOON); // a link to nothing
     });
-  else if (!again) shown().then(() => playStory(context, linked));
+  const photo = elsewhere || again ? null : shown().then(() => playStory(context, linked));
   keepAddress(
     context,
     () => props.value?.photo ?? null,
     (photo) => boxes.get(slot)?.put(photo),
   );
+  return photo;
 }
 
 /** Hands what the server said to the explorer that asked. */

@@ -125,7 +125,7 @@ export function start(/** @type {Component} */ { element, props, trigger, watch,
     for (const button of buttons) {
       button.setAttribute("aria-pressed", String(button.dataset.name === name));
       button.tabIndex = button.dataset.name === name ? 0 : -1;
-      if (button.dataset.name === name) bringIntoView(button);
+      if (button.dataset.name === name) requestAnimationFrame(() => bringIntoView(button)); // its place is known then
     }
     if (!buttons.some(({ tabIndex }) => tabIndex === 0) && buttons[0]) buttons[0].tabIndex = 0;
   }

@@ -23,7 +23,10 @@ export function photosOf(picture, size, view, width, height) {
   const pixels = context.getImageData(0, 0, width, height);
   const data = pixels.data;
   for (let at = 0; at < data.length; at += 4) {
-    data[at] = data[at + 1] = data[at + 2] = 0.299 * data[at] + 0.587 * data[at + 1] + 0.114 * data[at + 2];
+    const luma = 0.299 * data[at] + 0.587 * data[at + 1] + 0.114 * data[at + 2];
+    data[at] = luma;
+    data[at + 1] = luma;
+    data[at + 2] = luma;
   }
   const grey = new OffscreenCanvas(width, height);
   contextOf(grey).putImageData(pixels, 0, 0);

@@ -34,8 +34,8 @@ function mask(/** @type {Layer} */ { values, grid, light, look: { smooth } }) {
   const fine = smooth ? FINE : 1;
   const [height, width] = grid.map((count) => count * fine);
   const pixels = new ImageData(width, height);
-  for (const [at, value] of between(values, grid, fine).entries())
-    pixels.data[at * 4 + 3] = Math.round(255 * lightness(value, light));
+  const [shown, { data }] = [between(values, grid, fine), pixels];
+  for (let at = 0; at < shown.length; at++) data[at * 4 + 3] = Math.round(255 * lightness(shown[at], light));
   const canvas = new OffscreenCanvas(width, height);
   contextOf(canvas).putImageData(pixels, 0, 0);
   return canvas;

@@ -79,7 +79,7 @@ export const columns = {
       }
       draw(state);
     });
-    const draw = whenSeen((/** @type {Explained} */ state) => {
+    const draw = whenSeen(function* (/** @type {Explained} */ state) {
       const found = maps(state);
       if (!found) return;
       const ready = photos(state.explanation);
@@ -89,6 +89,7 @@ export const columns = {
         const values = found.layers[ofWholeModel(state) ? 0 : state.layer][place];
         canvas.getContext("2d").drawImage(thumbnail(ready, state, values), 0, 0);
         canvas.style.setProperty("--shape", ready.width / ready.height);
+        yield;
       }
     });
     show((state) => {

@@ -93,7 +93,7 @@ export const layers = {
         }),
       );
     });
-    const draw = whenSeen((/** @type {Explained} */ state) => {
+    const draw = whenSeen(function* (/** @type {Explained} */ state) {
       const found = maps(state);
       const which = column(state);
       if (!found || ofWholeModel(state) || which < 0) return;
@@ -102,6 +102,7 @@ export const layers = {
         const canvas = cell.firstElementChild;
         [canvas.width, canvas.height] = [ready.width, ready.height];
         canvas.getContext("2d").drawImage(thumbnail(ready, state, found.layers[layer][which]), 0, 0);
+        yield;
       }
     });
     show((state) => {

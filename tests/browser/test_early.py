@@ -1,0 +1,84 @@
+"""The page before Gradio is there: what is shown, and what becomes of what was asked meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+from browser.visitor import serving
+from playwright.sync_api import expect
+
+import vit
+from vit.page import Models, build
+from vit.photos.examples import example_photos
+
+LATE = "**/assets/Blocks-*.js"  # of Gradio's scripts, one that it cannot do without
+PLACES = """[...document.querySelectorAll('.explorer *')]
+  .filter((one) => one.getClientRects().length && !one.matches('input'))
+  .map((one) => [one.getBoundingClientRect().toJSON(), getComputedStyle(one).color, getComputedStyle(one).fontSize])"""
+
+
+@pytest.fixture(scope="module")
+def address():
+    with serving(build(Models(vit.load()), example_photos())) as url:
+        yield url
+
+
+@pytest.fixture(params=["light", "dark"])
+def held(browser, address, request):
+    """A page to which a script of Gradio's comes late, and what lets it come."""
+    page = browser.new_page(viewport={"width": 1440, "height": 1000}, color_scheme=request.param)
+    page.emulate_media(reduced_motion="reduce", color_scheme=request.param)
+    late = []
+    page.route(LATE, lambda route: late.append(route))
+    page.goto(address, wait_until="commit")
+
+    def release():
+        for route in late:
+            route.continue_()
+
+    yield page, release
+    page.close()
+
+
+def test_the_photo_is_explained_before_gradio_is_there_and_nothing_moves_when_it_comes(held):
+    page, release = held
+    explorer = page.locator(".explorer")
+    expect(explorer).to_have_attribute("data-photo", example_photos()[0].stem)
+    page.wait_for_function("[...document.images].every((image) => image.complete)")
+    page.wait_for_timeout(500)
+    assert page.evaluate("!document.querySelector('gradio-app .explorer')")
+    early = page.evaluate(PLACES)
+    assert len(early) > 150
+    page.evaluate("window.early = document.querySelector('[data-part=stage]')")
+    release()
+    page.wait_for_selector("gradio-app .explorer[data-whole=true]")
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.early === document.querySelector('[data-part=stage]')")
+    assert page.evaluate(PLACES) == early
+    assert page.locator(".explorer").count() == 1
+
+
+def test_what_is_asked_before_gradio_is_there_is_answered_then(held):
+    page, release = held
+    example = example_photos()[2].stem
+    page.locator(f'.examples [data-name="{example}"]').click()
+    expect(page.locator(".explorer")).to_have_attribute("aria-busy", "true")
+    release()
+    expect(page.locator(f'gradio-app .explorer[data-photo="{example}"][aria-busy=false]')).to_be_visible()
+
+
+def test_a_photo_of_ones_own_that_is_dropped_before_is_sent_then(held, tmp_path):
+    page, release = held
+    expect(page.locator("input[type=file]")).to_be_attached()
+    own = tmp_path / "own.jpg"
+    own.write_bytes(example_photos()[3].read_bytes())
+    page.set_input_files("input[type=file]", own)
+    release()
+    expect(page.locator('gradio-app .explorer[data-photo="own"][aria-busy=false]')).to_be_visible()
+
+
+def test_without_our_script_gradio_says_so(browser, address):
+    page = browser.new_page()
+    page.route("**/web/*/page.js", lambda route: route.abort())
+    page.goto(address)
+    expect(page.get_by_text("A part of the page could not be loaded: reload it.").first).to_be_visible()
+    page.close()

@@ -1,0 +1,100 @@
+// The page before Gradio is there: what Gradio was told is enough to begin with, and its components take over.
+
+import { start as startAnswers } from "./answers.js";
+import { make } from "./dom.js";
+import { start as startExplorer } from "./main.js";
+import { start as startPhotos } from "./photo.js";
+
+/**
+ * @typedef {object} Component  What Gradio hands to a script.
+ * @property {HTMLElement} element
+ * @property {any} props
+ * @property {(event: string, data: object) => void} trigger
+ * @property {(prop: string, f: () => void) => void} watch
+ * @property {(file: File) => Promise<{ path: string, url: string }>} upload
+ */
+/** @typedef {{ props: { component_class_name: string, props: object, value: unknown } }} Described  in Gradio's config */
+
+/** @type {Record<string, (component: Component) => unknown>} */
+const STARTS = { Explorer: startExplorer, PhotoBox: startPhotos, Answers: startAnswers };
+const SHOWN = ["Explorer", "PhotoBox"]; // what the visitor sees of them
+
+/** @type {Map<string, (component: Component) => void>} */
+const standing = new Map(); // how Gradio's component takes over from what stands for it, by its kind
+
+const PATIENCE = 1000; // milliseconds, after which Gradio waits no longer
+
+/**
+ * Where there is one explorer with its photo box: of several, only Gradio knows the places. A promise that the first
+ * picture is there.
+ */
+export async function begin(/** @type {{ components?: Described[] }} */ { components = [] }) {
+  const shown = components.map(({ props }) => props).filter(({ component_class_name: kind }) => SHOWN.includes(kind));
+  if (String(shown.map(({ component_class_name: kind }) => kind)) !== String(SHOWN)) return;
+  const theme = new URLSearchParams(location.search).get("__theme") ?? "system"; // as Gradio reads it
+  const isDark = theme === "system" ? matchMedia("(prefers-color-scheme: dark)").matches : theme === "dark";
+  document.body.classList.toggle("dark", isDark);
+  const cover = make("div", { className: "prose gradio-style" });
+  cover.style.cssText =
+    "position: absolute; inset: 0 0 auto; min-height: 100%; z-index: 200; background: var(--body-background-fill); font-family: var(--font)";
+  document.body.append(cover);
+  const opened = [];
+  for (const { component_class_name: kind, props, value } of shown) {
+    const element = make("div");
+    cover.append(element);
+    const { component, takeOver } = standIn(element, { ...props, value });
+    standing.set(kind, (real) => {
+      takeOver(real);
+      element.remove();
+      if (!cover.firstChild) cover.remove();
+    });
+    opened.push(STARTS[kind](component));
+  }
+  const drawn = Promise.all(opened).then(() => new Promise(requestAnimationFrame));
+  await Promise.race([drawn, new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
+}
+
+/** Starts a component of Gradio's, or lets it take over what stands for it. */
+export function start(/** @type {string} */ kind, /** @type {Component} */ component) {
+  const begun = standing.get(kind);
+  standing.delete(kind);
+  (begun ?? STARTS[kind])(component);
+}
+
+/**
+ * What stands for a component until it comes: what it is to do for us waits.
+ * @param {HTMLElement} element
+ * @param {any} given  its props until then
+ */
+function standIn(element, given) {
+  let props = given;
+  /** @type {(real: Component) => void} */
+  let come = () => {};
+  /** @type {Promise<Component>} */
+  const coming = new Promise((resolve) => {
+    come = resolve;
+  });
+  /** @type {Component} */
+  const component = {
+    element,
+    props: new Proxy(given, {
+      get: (_, name) => props[name],
+      set(_, name, value) {
+        coming.then((real) => {
+          real.props[name] = value;
+        });
+        return true;
+      },
+    }),
+    trigger: (event, data) => void coming.then((real) => real.trigger(event, data)),
+    watch: (prop, f) => void coming.then((real) => real.watch(prop, f)),
+    upload: (file) => coming.then((real) => real.upload(file)),
+  };
+  function takeOver(/** @type {Component} */ real) {
+    real.element.style.cssText = element.style.cssText;
+    real.element.replaceChildren(...element.childNodes);
+    props = real.props;
+    come(real);
+  }
+  return { component, takeOver };
+}
