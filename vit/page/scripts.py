@@ -73,6 +73,8 @@ SCRIPTS = served(read(WEB))
 VERSION = hashlib.sha256(b"\0".join(part for name in SCRIPTS for part in (name.encode(), SCRIPTS[name]))).hexdigest()[
     :16
 ]
+
+
 def begin(gradio: str) -> str:
     """For the head of the page: it begins with what can be shown at once, and then comes Gradio's own script."""
     return f"""<link rel="modulepreload" href="web/{VERSION}/{JOINED}"><link rel="modulepreload" href="{gradio}">

@@ -116,6 +116,4 @@ class Answers(_Shown):
     data_model = Answer
 
     def __init__(self, slot: str = "a", **options: Any) -> None:
-        super().__init__(
-            html_template="", js_on_load=scripts.start("Answers"), visible="hidden", slot=slot, **options
-        )
+        super().__init__(html_template="", js_on_load=scripts.start("Answers"), visible="hidden", slot=slot, **options)
