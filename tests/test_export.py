@@ -122,7 +122,8 @@ def test_many_photos_get_a_folder_each_and_a_bad_one_loses_nothing(tmp_path, mod
     (tmp_path / "chelsea.png").write_bytes((SKIMAGE / "chelsea.png").read_bytes())
     photos = [CAT, str(tmp_path / "text.jpg"), str(tmp_path / "chelsea.png"), COFFEE]
     assert main(["explain", *photos, "--model", model, "--out", str(tmp_path / "out"), "--own-scale", "--smooth"]) == 1
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"chelsea", "chelsea-2", "coffee", "model"}
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {"chelsea", "chelsea-2", "coffee", "model", "answers.csv"}
     captured = capsys.readouterr()
     assert "'text.jpg' is not a photo that can be read" in captured.err
     assert "4/4" in captured.err  # the progress bar
@@ -197,7 +198,7 @@ def test_arrays_alone_are_those_beside_the_pictures(tmp_path, model, written):
     options = ["--label", "steak", "--against", "sushi", "--curves", "--arrays-only"]
     assert main(["explain", CAT, "--model", model, "--out", str(tmp_path), *options]) == 0
     names = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")}
-    assert names == {"chelsea/maps.npz", "chelsea/maps.json", "model/model.npz"}
+    assert names == {"chelsea/maps.npz", "chelsea/maps.json", "model/model.npz", "answers.csv"}
     alone, beside = np.load(tmp_path / "chelsea" / "maps.npz"), np.load(written / "maps.npz")
     assert set(alone) == set(beside)
     for name in alone:

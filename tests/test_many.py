@@ -161,6 +161,15 @@ def test_two_processes_explain_a_folder(folder, tiny_base, tmp_path):
     assert run.stdout.count(" → ") == 11 and "12/12" in run.stderr and run.stderr.count(UNREADABLE) == 1
     files = [sorted(path.relative_to(out) for path in out.rglob("*.*")) for out in (tmp_path / "one", tmp_path / "two")]
     assert files[0] == files[1]
+    classifier = vit.load(tiny_base)
+    for one, two in zip(*(rows(tmp_path / out / "answers.csv") for out in ("one", "two")), strict=True):
+        assert (two["photo"], two["folder"], two["error"]) == (one["photo"], one["folder"], one["error"])
+        if one["error"]:
+            assert one["error"] == UNREADABLE and not one["folder"] and not one["label"]
+            continue
+        assert (tmp_path / "two" / two["folder"] / "maps.npz").exists()
+        [(label, probability)] = classifier.predict(two["photo"], 1)
+        assert two["label"] == label and float(two["probability"]) == pytest.approx(probability, abs=1e-5)
     for file in [file for file in files[0] if file.suffix == ".npz"]:
         one, two = (np.load(tmp_path / out / file) for out in ("one", "two"))
         for name in one:

@@ -6,7 +6,7 @@ import argparse
 import shlex
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,7 +73,13 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("explain", help="what the model looks at in photos, as pictures and arrays")
     _add_photos(command)
-    command.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="each photo gets a folder in it")
+    command.add_argument(
+        "--out",
+        required=True,
+        type=Path,
+        metavar="FOLDER",
+        help="each photo gets a folder in it, and a row of answers.csv",
+    )
     _add_model(command)
     command.add_argument(
         "--methods", nargs="+", choices=METHODS, metavar="NAME", help=f"of {', '.join(METHODS)} (default: all)"
@@ -263,15 +269,26 @@ def _explain(options: argparse.Namespace) -> int:
         fit=options.fit,
     )
 
-    def explain(photo: str) -> None:
-        export.write(classifier, photo, folders[photo], how)
-        tqdm.write(f"{photo} → {folders[photo]}")
-
+    found: list[tuple[str, Answer | str]] = []
     if processes.main:
         export.write_model(classifier, options.out / "model", how.pictures)
-    failed = _for_each(processes.share(list(folders), "photo"), explain)
+    for photo in processes.share(list(folders), "photo"):
+        try:
+            made = export.write(classifier, photo, folders[photo], how)
+        except PhotoError as error:  # the others are not lost
+            print(f"vit: {error}", file=sys.stderr)
+            found.append((photo, str(error)))
+            continue
+        found.append((photo, Answer(made["predictions"], made["familiarity"])))
+        tqdm.write(f"{photo} → {folders[photo]}")
+    answers = dict(processes.gather(found))
+    if processes.main:
+        with many.writer(options.out / "answers.csv", 5, "folder") as write:
+            for photo, folder in folders.items():
+                failed = isinstance(answers[photo], str)
+                write(photo, answers[photo], "" if failed else folder.name)
     end_together()
-    return failed
+    return exit_code(any(isinstance(answer, str) for answer in answers.values()))
 
 
 def _export(options: argparse.Namespace) -> int:
@@ -334,18 +351,6 @@ def _folders(out: Path, photos: list[str]) -> dict[str, Path]:
         taken.add(name)
         folders[photo] = out / name
     return folders
-
-
-def _for_each(photos: Iterable[str], do: Callable[[str], None]) -> int:
-    """A photo that cannot be read gets a sentence, and the others are not lost."""
-    failed = 0
-    for photo in photos:
-        try:
-            do(photo)
-        except PhotoError as error:
-            print(f"vit: {error}", file=sys.stderr)
-            failed += 1
-    return exit_code(failed > 0)
 
 
 if __name__ == "__main__":

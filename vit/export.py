@@ -101,6 +101,7 @@ def write(classifier: Classifier, photo: Photo, folder: Path, options: Options) 
         "label": explanation.labels[explanation.class_index(options.label)] if explanation.labels else None,
         "options": asdict(options),
         "predictions": explanation.decided(5)[-1] if explanation.labels else [],
+        "familiarity": explanation.familiarity,
         "after_each_layer": explanation.decided(3) if explanation.labels else [],
         "arrays": {name: {"shape": list(array.shape), "what": SOURCES[name]} for name, array in arrays.items()},
         "left_out": left_out,

@@ -97,11 +97,14 @@ def check_ending(out: Path) -> None:
 
 
 @contextmanager
-def writer(out: Path, top_k: int) -> Iterator[Callable[[str, Answer | str], None]]:
-    """What writes a photo's row: CSV, or JSON Lines with the same names, as the file's ending says."""
+def writer(out: Path, top_k: int, *more: str) -> Iterator[Callable[..., None]]:
+    """What writes a photo's row: CSV, or JSON Lines with the same names, as the file's ending says.
+
+    It takes a photo, its answer or a sentence on why there is none, and what stands in `more` columns.
+    """
     numbers = ["", *(f"_{number}" for number in range(2, top_k + 1))]
     names = [(f"label{number}", f"probability{number}") for number in numbers]
-    columns = ["photo", *(name for pair in names for name in pair), "familiarity", "error"]
+    columns = ["photo", *more, *(name for pair in names for name in pair), "familiarity", "error"]
     out.parent.mkdir(parents=True, exist_ok=True)
     # Names of files need not be UTF-8: they are written as they are.
     with out.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file:
@@ -109,8 +112,8 @@ def writer(out: Path, top_k: int) -> Iterator[Callable[[str, Answer | str], None
         if out.suffix.lower() == ".csv":
             table.writerow(columns)
 
-        def write(photo: str, answer: Answer | str) -> None:
-            row: dict[str, Any] = dict.fromkeys(columns) | {"photo": photo}
+        def write(photo: str, answer: Answer | str, *values: object) -> None:
+            row: dict[str, Any] = dict.fromkeys(columns) | {"photo": photo} | dict(zip(more, values))
             if isinstance(answer, str):
                 row["error"] = answer
             else:
