@@ -765,7 +765,7 @@ def test_ones_own_photo_is_there_when_the_page_is_loaded_again(visit):
 def test_a_photo_that_is_chosen_is_seen_at_once_and_what_is_old_is_dimmed(visit):
     visitor = visit()
     visitor.sees(example_photos()[0])
-    visitor.page.route("**/queue/join*", lambda route: None)  # the server never answers
+    visitor.page.route("**/run/predict*", lambda route: None)  # the server never answers
     visitor.page.set_input_files("input[type=file]", CAT)
     expect(visitor.part("coming")).to_be_visible(timeout=1000)
     expect(visitor.page.locator(".explorer")).to_have_attribute("aria-busy", "true")
@@ -783,6 +783,19 @@ def test_a_map_that_does_not_arrive_is_fetched_again_and_then_gets_a_sentence(vi
     expect(visitor.part("working")).to_contain_text("The map could not be fetched")
     expect(visitor.page.locator(".explorer")).to_have_attribute("aria-busy", "false")
     assert visitor.text("answer").startswith("sushi, ")  # what is shown is what was there
+
+
+def test_an_answer_comes_though_gradios_client_closed_its_connection_just_when_it_was_asked_for(visit):
+    """As on a slow network, when the last answer and the next question cross: the client never listens again."""
+    visitor = visit()
+    visitor.sees(example_photos()[0])
+    closed = 'data: {"msg": "close_stream"}\n\n'
+    visitor.page.route(
+        "**/queue/data*", lambda route: route.fulfill(body=closed, content_type="text/event-stream"), times=1
+    )
+    with visitor.page.expect_request(re.compile("/queue/data")):
+        visitor.page.locator('.examples [data-name="sushi"]').click()
+    visitor.sees(EXAMPLES["sushi"])
 
 
 def test_the_page_opens_with_a_photo_explained_and_runs_no_model(visit, monkeypatch, address, classifier):

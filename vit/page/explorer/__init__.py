@@ -66,7 +66,7 @@ class _Shown(gr.HTML):
 
 
 QUESTIONS = ("ask_maps", "ask_attention", "ask_patch", "save_arrays")
-EVENTS = ("follow_link", "choose_model", "cancel_load", *QUESTIONS)
+EVENTS = ("follow_link", "choose_model", "cancel_load", "nudge", *QUESTIONS)
 MODE_EVENTS = ("ask_figures", "ask_trace", "ask_what_if", "ask_fewest", "ask_curves")
 
 
@@ -79,7 +79,7 @@ class Explorer(_Shown):
     Events: `follow_link` (example, model), `choose_model` (model, registers), `cancel_load`, and questions: `ask_maps`,
     `ask_attention`, `ask_patch` (patch), `save_arrays` (label, against, heads, patch), which `Answers` of the same slot
     hand on; and those of the modes: `ask_figures`, `ask_trace` (layer, head, patch), and, with
-    changes, `ask_what_if` and `ask_fewest`, and `ask_curves`, which `cancel_curves` ends.
+    changes, `ask_what_if` and `ask_fewest`, and `ask_curves`, which `cancel_curves` ends. `nudge` asks for nothing.
     """
 
     data_model = ExplorerFiles

@@ -11,6 +11,7 @@ const ALWAYS_HEARD = ["save_arrays", "choose_model", "follow_link"]; // what a v
 
 const AT_ONCE = ["choose_model", "follow_link", "cancel_load", "ask_curves", "cancel_curves"]; // the others wait for the last of their kind to be answered
 const PATIENCE = 60_000; // milliseconds, after which an answer is not waited for any more
+const NUDGE = 2000; // milliseconds without a word, after which Gradio is nudged; then twice as long, and so on
 
 /**
  * @param {(kind: string, data: object) => void} trigger  the events of the component
@@ -24,8 +25,22 @@ export function createAsk(trigger, wanted) {
   /** @type {Map<string, { kind: string, number: number }>} */
   const waiting = new Map(); // the last question of a kind that waits: Gradio would ask it with the first one's words
   let count = 0;
+  let nudging = 0;
 
   const inTime = timely(wanted);
+
+  /**
+   * Gradio's client closes its connection for answers when the last is there, even if a question went out just before:
+   * that one's answer comes when another opens it again.
+   */
+  function listen(wait = NUDGE) {
+    clearTimeout(nudging);
+    if (!open.size || wait > PATIENCE) return;
+    nudging = setTimeout(() => {
+      trigger("nudge", {});
+      listen(2 * wait);
+    }, wait);
+  }
 
   function send(/** @type {{ kind: string, number: number }} */ question) {
     const { kind, number } = question;
@@ -58,6 +73,7 @@ export function createAsk(trigger, wanted) {
         const [each, all] = ALWAYS_HEARD.includes(kind) ? [onFile, resolve] : [inTime(onFile), inTime(resolve)];
         open.set(kind, { number, heard: 0, onFile: each, onProgress, resolve: all });
         send({ ...data, kind, number });
+        listen();
       });
     },
 
@@ -68,9 +84,11 @@ export function createAsk(trigger, wanted) {
       if (question?.number !== asked.number) return;
       if (progress) question.onProgress(progress);
       for (; question.heard < files.length; question.heard++) question.onFile(files[question.heard]);
-      if (!done) return;
-      open.delete(asked.kind);
-      question.resolve(files);
+      if (done) {
+        open.delete(asked.kind);
+        question.resolve(files);
+      }
+      listen();
     },
 
     /**

@@ -12,6 +12,7 @@ import { start as startPhotos } from "./photo.js";
  * @property {(event: string, data: object) => void} trigger
  * @property {(prop: string, f: () => void) => void} watch
  * @property {(file: File) => Promise<{ path: string, url: string }>} upload
+ * @property {Promise<unknown>} there  Gradio's component is: until then, what it is to do for us waits
  */
 /** @typedef {{ props: { component_class_name: string, props: object, value: unknown } }} Described  in Gradio's config */
 
@@ -55,10 +56,10 @@ export async function begin(/** @type {{ components?: Described[] }} */ { compon
 }
 
 /** Starts a component of Gradio's, or lets it take over what stands for it. */
-export function start(/** @type {string} */ kind, /** @type {Component} */ component) {
+export function start(/** @type {string} */ kind, /** @type {Omit<Component, "there">} */ component) {
   const begun = standing.get(kind);
   standing.delete(kind);
-  (begun ?? STARTS[kind])(component);
+  (begun ?? STARTS[kind])({ ...component, there: Promise.resolve() });
 }
 
 /**
@@ -89,6 +90,7 @@ function standIn(element, given) {
     trigger: (event, data) => void coming.then((real) => real.trigger(event, data)),
     watch: (prop, f) => void coming.then((real) => real.watch(prop, f)),
     upload: (file) => coming.then((real) => real.upload(file)),
+    there: coming,
   };
   function takeOver(/** @type {Component} */ real) {
     real.element.style.cssText = element.style.cssText;

@@ -20,6 +20,7 @@ import { initialState, opened } from "./view.js";
  * @property {{ slot: string, value: any, models?: Model[], title: string }} props
  * @property {(event: string, data: object) => void} trigger
  * @property {(prop: string, f: () => void) => void} watch
+ * @property {Promise<unknown>} there  Gradio's component is: until then, what it is to do for us waits
  */
 /** @typedef {{ root: HTMLElement, put: (photo: object) => void, press: (example: string) => void }} Photos  the photo box */
 
@@ -33,7 +34,7 @@ const boxes = new Map(); // photo boxes, by the slot that they are for
 const announced = new Map(); // the photos that they said were coming
 
 /** Starts an explorer in its component; a promise that the photo of the opening is there, where there is one. */
-export function start(/** @type {Component} */ { element, props, trigger, watch }) {
+export function start(/** @type {Component} */ { element, props, trigger, watch, there }) {
   const { slot } = props;
   const store = createStore(initialState(slot, new URLSearchParams(location.search)));
   const ask = createAsk(trigger, () => store.get().wanted);
@@ -58,7 +59,7 @@ export function start(/** @type {Component} */ { element, props, trigger, watch 
   if (again) announce(slot, { name: again.orig_name, src: again.url });
   dock(slot);
 
-  askForMore(context);
+  askForMore(context, there);
   const linked = location.search.length > 1;
   const shown = () => open(context, props.value?.explanation?.url);
   watch("value", shown);
@@ -129,7 +130,7 @@ const pictureOf = (/** @type {File} */ { tensors }) =>
   createImageBitmap(new Blob([/** @type {any} */ (tensors.photo.data)], { type: "image/jpeg" }));
 
 /** What is asked for when a photo is shown: its other maps, all of the attention, and until then the look of a patch. */
-function askForMore(/** @type {Context} */ { store, ask: { ask, read } }) {
+function askForMore(/** @type {Context} */ { store, ask: { ask, read } }, /** @type {Promise<unknown>} */ there) {
   let reading = new AbortController();
   /** @type {Explanation | null} */
   let complete = null; // the photo of which all is here
@@ -149,7 +150,8 @@ function askForMore(/** @type {Context} */ { store, ask: { ask, read } }) {
   });
 
   async function fetchAll(/** @type {Explanation} */ explanation, /** @type {AbortSignal} */ signal) {
-    if (store.get().wanted !== explanation.url) return;
+    await there;
+    if (signal.aborted || store.get().wanted !== explanation.url) return;
     /** @type {Promise<void>[]} */
     const arriving = [];
     await ask("ask_maps", {}, ({ url }) => {
