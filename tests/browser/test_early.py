@@ -76,6 +76,18 @@ def test_a_photo_of_ones_own_that_is_dropped_before_is_sent_then(held, tmp_path)
     expect(page.locator('gradio-app .explorer[data-photo="own"][aria-busy=false]')).to_be_visible()
 
 
+def test_what_was_opened_before_gradio_is_there_stays_open(held):
+    page, release = held
+    expect(page).to_have_title("ViT Explorer")
+    page.locator('[data-part="own"]').click()
+    way = page.get_by_role("button", name="Camera")
+    way.focus()
+    release()
+    page.wait_for_selector("gradio-app .explorer[data-whole=true]")
+    expect(way).to_be_visible()
+    expect(way).to_be_focused()
+
+
 def test_without_our_script_gradio_says_so(browser, address):
     page = browser.new_page()
     page.route("**/web/*/page.js", lambda route: route.abort())

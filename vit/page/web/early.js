@@ -15,6 +15,7 @@ import { start as startPhotos } from "./photo.js";
  * @property {Promise<unknown>} there  Gradio's component is: until then, what it is to do for us waits
  */
 /** @typedef {{ props: { component_class_name: string, props: object, value: unknown } }} Described  in Gradio's config */
+/** @typedef {Element & { moveBefore: (node: Node, before: null) => void }} Movable  as TypeScript does not know it yet */
 
 /** @type {Record<string, (component: Component) => unknown>} */
 const STARTS = { Explorer: startExplorer, PhotoBox: startPhotos, Answers: startAnswers };
@@ -29,9 +30,10 @@ const PATIENCE = 1000; // milliseconds, after which Gradio waits no longer
  * Where there is one explorer with its photo box: of several, only Gradio knows the places. A promise that the first
  * picture is there.
  */
-export async function begin(/** @type {{ components?: Described[] }} */ { components = [] }) {
+export async function begin(/** @type {{ components?: Described[], title?: string }} */ { components = [], title = "" }) {
   const shown = components.map(({ props }) => props).filter(({ component_class_name: kind }) => SHOWN.includes(kind));
   if (String(shown.map(({ component_class_name: kind }) => kind)) !== String(SHOWN)) return;
+  document.title = title;
   const theme = new URLSearchParams(location.search).get("__theme") ?? "system"; // as Gradio reads it
   const isDark = theme === "system" ? matchMedia("(prefers-color-scheme: dark)").matches : theme === "dark";
   document.body.classList.toggle("dark", isDark);
@@ -94,9 +96,23 @@ function standIn(element, given) {
   };
   function takeOver(/** @type {Component} */ real) {
     real.element.style.cssText = element.style.cssText;
-    real.element.replaceChildren(...element.childNodes);
+    move(element, /** @type {Movable} */ (real.element));
     props = real.props;
     come(real);
   }
   return { component, takeOver };
+}
+
+/** Moves what is in an element, so that windows stay open and the focus where it is. */
+function move(/** @type {Element} */ from, /** @type {Movable} */ to) {
+  const focused = document.activeElement;
+  to.replaceChildren();
+  for (const node of [...from.childNodes]) {
+    try {
+      to.moveBefore(node, null);
+    } catch {
+      to.append(node); // older browsers close windows so
+    }
+  }
+  if (focused instanceof HTMLElement) focused.focus();
 }
