@@ -30,7 +30,9 @@ const PATIENCE = 1000; // milliseconds, after which Gradio waits no longer
  * Where there is one explorer with its photo box: of several, only Gradio knows the places. A promise that the first
  * picture is there.
  */
-export async function begin(/** @type {{ components?: Described[], title?: string }} */ { components = [], title = "" }) {
+export async function begin(
+  /** @type {{ components?: Described[], title?: string }} */ { components = [], title = "" },
+) {
   const shown = components.map(({ props }) => props).filter(({ component_class_name: kind }) => SHOWN.includes(kind));
   if (String(shown.map(({ component_class_name: kind }) => kind)) !== String(SHOWN)) return;
   document.title = title;
