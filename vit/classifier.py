@@ -135,12 +135,15 @@ class Classifier:
         with torch.inference_mode():
             found = torch.cat(recording.tokens)  # L, tokens that are left, D
             logits = self.model.classify(found)
-            tokens = found.new_zeros(len(found), T, config.width).index_copy(1, kept, found)
-            attention = torch.eye(T).to(found).expand(len(found), config.heads, T, T).clone()
-            for layer, looks in zip(recording.layers, recording.attention):
-                rows = looks.new_zeros(config.heads, len(kept), T).index_copy(2, kept, looks[0])
-                attention[layer] = 0
-                attention[layer, :, kept] = rows
+            if len(kept) == T and len(recording.layers) == config.layers:  # nothing is missing
+                tokens, attention = found, torch.cat(recording.attention)
+            else:
+                tokens = found.new_zeros(len(found), T, config.width).index_copy(1, kept, found)
+                attention = torch.eye(T).to(found).expand(len(found), config.heads, T, T).clone()
+                for layer, looks in zip(recording.layers, recording.attention):
+                    rows = looks.new_zeros(config.heads, len(kept), T).index_copy(2, kept, looks[0])
+                    attention[layer] = 0
+                    attention[layer, :, kept] = rows
         box = self.preprocessing.box(photo.size)
         return replace(self._explanation(images, box, attention, tokens, logits), familiarity=None)
 

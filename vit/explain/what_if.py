@@ -93,7 +93,8 @@ def run(model: ViT, image: Tensor, changes: Changes) -> Recording:
     for layer, block in enumerate(model.blocks):
         if layer not in changes.layers_off:
             block = cast(TransformerEncoderBlock, block)
-            z = functional_call(block, _without(block, off.get(layer, [])), (z, attention))
+            heads = off.get(layer)
+            z = functional_call(block, _without(block, heads), (z, attention)) if heads else block(z, attention)
             layers.append(layer)
         tokens.append(z)
     return Recording(model.classify(z), tuple(layers), tuple(attention), tuple(tokens))
@@ -107,8 +108,6 @@ def kept_tokens(model: ViT, patches: int, changes: Changes) -> list[int]:
 
 def _without(block: TransformerEncoderBlock, heads: Sequence[int]) -> dict[str, Tensor]:
     """The matrix that joins the heads, blind to some of them."""
-    if not heads:
-        return {}
     weight = block.attention.out.weight.detach().clone()  # D, D: its columns are the heads side by side
     width = weight.shape[1] // block.attention.heads
     for head in heads:

@@ -292,7 +292,8 @@ class Handlers:
     def _model(self, source: str) -> Classifier:
         """The model, where it runs."""
         classifier = self.models.get(source)
-        classifier.model.to(device())
+        if classifier.model.position_embedding.device.type != device():  # to ask is quick, and to move takes 2 ms
+            classifier.model.to(device())
         return classifier
 
 

@@ -22,10 +22,13 @@ SMALLEST, LARGEST = 0.25, 2.0  # times the model's own size
 def pack_what_if(classifier: Classifier, picture: Image.Image, name: str, asked: dict[str, Any]) -> bytes:
     """The changed photo as the model saw it, its predictions, the words of its layers, and the class token's look."""
     classifier, picture = framed(classifier, picture, asked)
-    changes = read_changes(asked)
+    picture = classifier.preprocessing.view(picture)
+    how = replace(
+        classifier.preprocessing, resize=(picture.height, picture.width), crop=None
+    )  # it is seen as it is now
+    classifier, changes = replace(classifier, preprocessing=how), read_changes(asked)
     explanation = classifier.what_if(picture, changes)
-    config, how = classifier.model.config, classifier.preprocessing
-    image = changed_image(how(picture), changes, config.patch_size)
+    image = changed_image(how(picture), changes, classifier.model.config.patch_size)
     mean, std = (torch.tensor(values)[:, None, None] for values in (how.mean, how.std))
     pixels = ((image * std + mean) * 255).round().clamp(0, 255).to(torch.uint8).permute(1, 2, 0)
     seen = Image.fromarray(pixels.numpy())
