@@ -22,7 +22,7 @@ MAY = {
     "checkpoints": "classifier config familiarity hub model photos precision",
     "processes": "extras",
     "many": "classifier processes",
-    "finetune": "checkpoints classifier config explain extras familiarity hub model photos processes registers",
+    "finetune": "checkpoints classifier config explain extras familiarity hub kernels model photos processes registers",
     "spaces": "checkpoints hub photos",
     "page": "checkpoints classifier explain export hub photos spaces turn",
     "app": "checkpoints extras page photos spaces",

@@ -71,7 +71,7 @@ def _app(options: argparse.Namespace) -> int:
     print(f"Open http://{options.host}:{options.port} in a browser; Ctrl + C ends it.", flush=True)
     models = Models(classifier, options.any_model, options.only_model)
     page = build(models, example_photos(), options.title).queue(max_size=QUEUED)
-    gc.freeze()  # what is here stays: garbage is looked for in it no more, which took 15 % of the server's time under load
+    gc.freeze()  # what is here stays: looking for garbage in it took 15 % of the time under load
     page.launch(
         server_name=options.host, server_port=options.port, mcp_server=options.mcp, quiet=True, **launch_options()
     )

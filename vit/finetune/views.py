@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from tqdm import tqdm
 
+from ..kernels import fast_linear
 from ..photos.files import PhotoError
 from ..photos.preprocessing import Preprocessing
 from .data import Photos
@@ -80,7 +81,8 @@ def _run(model: Callable[[Tensor], Tensor], images: list[Tensor]) -> Iterable[Te
     """All at once; one by one where their shapes differ or memory runs out."""
     if len({image.shape for image in images}) == 1:
         try:
-            return model(torch.stack(images))
+            with fast_linear():
+                return model(torch.stack(images))
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
