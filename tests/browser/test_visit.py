@@ -765,7 +765,7 @@ def test_ones_own_photo_is_there_when_the_page_is_loaded_again(visit):
 def test_a_photo_that_is_chosen_is_seen_at_once_and_what_is_old_is_dimmed(visit):
     visitor = visit()
     visitor.sees(example_photos()[0])
-    visitor.page.route("**/run/predict*", lambda route: None)  # the server never answers
+    visitor.page.route("**/queue/join*", lambda route: None)  # the server never answers
     visitor.page.set_input_files("input[type=file]", CAT)
     expect(visitor.part("coming")).to_be_visible(timeout=1000)
     expect(visitor.page.locator(".explorer")).to_have_attribute("aria-busy", "true")

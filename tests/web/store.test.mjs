@@ -1,9 +1,11 @@
 // The store tells of changes once a frame; what is asked is heard in time, or not at all.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import { createAsk } from "../../vit/page/web/ask.js";
 import { createStore } from "../../vit/page/web/store.js";
+
+mock.timers.enable({ apis: ["setTimeout"] }); // a minute's nudges are not waited for
 
 function frames() {
   const waiting = [];
@@ -46,10 +48,11 @@ test("what is shown follows what it read, and nothing else", () => {
 
 function asker() {
   const asked = [];
-  const state = { wanted: "one" };
+  const state = { wanted: "one", waiting: false };
   const ask = createAsk(
     (kind, data) => asked.push({ kind, ...data }),
     () => state.wanted,
+    () => state.waiting,
   );
   const answer = (number, files, done = true) =>
     ask.answer({ asked: asked[number], files: files.map((url) => ({ url })), done });
@@ -57,7 +60,7 @@ function asker() {
 }
 
 /** What a promise has come to by now: its value, or "open". */
-const now = (promise) => Promise.race([promise, new Promise((done) => setTimeout(done, 0, "open"))]);
+const now = (promise) => Promise.race([promise, new Promise((done) => setImmediate(done, "open"))]);
 
 test("files are heard as they come, each once", async () => {
   const { ask, answer } = asker();
@@ -125,4 +128,28 @@ test("a file that comes too late is dropped, and one that does not come is told"
   const late = read("gone", (file) => file);
   state.wanted = "two";
   assert.equal(await now(late), "open");
+});
+
+test("Gradio is nudged while something is waited for, less and less often", () => {
+  const { ask, answer, asked, listen, state } = asker();
+  const nudges = () => asked.filter(({ kind }) => kind === "nudge").length;
+  ask("ask_maps");
+  mock.timers.tick(999);
+  assert.equal(nudges(), 0);
+  mock.timers.tick(1);
+  assert.equal(nudges(), 1);
+  mock.timers.tick(2000);
+  assert.equal(nudges(), 2);
+  answer(0, [], false); // a word: it is patient again
+  mock.timers.tick(1000);
+  assert.equal(nudges(), 3);
+  answer(0, []);
+  mock.timers.tick(100_000);
+  assert.equal(nudges(), 3);
+  state.waiting = true; // a photo, which is no question
+  listen();
+  mock.timers.tick(1000);
+  assert.equal(nudges(), 4);
+  mock.timers.tick(1_000_000);
+  assert.equal(nudges(), 9); // after 1, 2, 4 … 32 seconds
 });

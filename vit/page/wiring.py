@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 from gradio.processing_utils import move_files_to_cache
 
-from ..spaces.zero_gpu import ON_ZERO_GPU, gpu
+from ..spaces.zero_gpu import gpu
 from .explorer import MODE_EVENTS, QUESTIONS, Answers, Explorer
 from .handlers import Handlers
 from .layout import Components, arrange
@@ -54,8 +54,7 @@ def _wire(page: Components, handlers: Handlers) -> None:
     link = explorer.follow_link(handlers.follow_link, current, [photo, current, Answers(explorer.slot)], **loads)
     # The model that is there, not one that is still being fetched. After a load, and not when the model changes: a link
     # changes both, and the old photo with the new model would be asked for at the same time.
-    # Beside the queue, where no GPU is lent: on a slow network the photo is there three round trips sooner.
-    latest: dict[str, Any] = dict(trigger_mode="always_last", queue=ON_ZERO_GPU, **runs, **PRIVATE)
+    latest: dict[str, Any] = dict(trigger_mode="always_last", **runs, **PRIVATE)
     for changed in (photo.change, load.success, link.success):
         shown = changed(handlers.show, [photo, current, explorer], explorer, **latest)
         shown.failure(handlers.put_back, explorer, photo, queue=False, **PRIVATE)

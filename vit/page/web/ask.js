@@ -11,13 +11,14 @@ const ALWAYS_HEARD = ["save_arrays", "choose_model", "follow_link"]; // what a v
 
 const AT_ONCE = ["choose_model", "follow_link", "cancel_load", "ask_curves", "cancel_curves"]; // the others wait for the last of their kind to be answered
 const PATIENCE = 60_000; // milliseconds, after which an answer is not waited for any more
-const NUDGE = 2000; // milliseconds without a word, after which Gradio is nudged; then twice as long, and so on
+const NUDGE = 1000; // milliseconds without a word, after which Gradio is nudged; then twice as long, and so on
 
 /**
  * @param {(kind: string, data: object) => void} trigger  the events of the component
  * @param {() => string | null} wanted  the address of the explanation that is to be shown
+ * @param {() => boolean} isWaiting  whether a photo is on its way, which is no question
  */
-export function createAsk(trigger, wanted) {
+export function createAsk(trigger, wanted, isWaiting) {
   /** @type {Map<string, { number: number, heard: number, onFile: (file: FileData) => void, onProgress: (progress: Progress) => void, resolve: (files: FileData[]) => void }>} */
   const open = new Map(); // the last question of each kind
   /** @type {Map<string, { number: number, since: number }>} */
@@ -35,7 +36,7 @@ export function createAsk(trigger, wanted) {
    */
   function listen(wait = NUDGE) {
     clearTimeout(nudging);
-    if (!open.size || wait > PATIENCE) return;
+    if (!(open.size || isWaiting()) || wait > PATIENCE) return;
     nudging = setTimeout(() => {
       trigger("nudge", {});
       listen(2 * wait);
@@ -58,6 +59,9 @@ export function createAsk(trigger, wanted) {
   }
 
   return {
+    /** What waits for Gradio hears from it. */
+    listen: () => listen(),
+
     /**
      * The files that answer a question, none where that failed. A promise that stays open where the answer is late, or
      * the same kind of question was asked again.

@@ -37,7 +37,12 @@ const announced = new Map(); // the photos that they said were coming
 export function start(/** @type {Component} */ { element, props, trigger, watch, there }) {
   const { slot } = props;
   const store = createStore(initialState(slot, new URLSearchParams(location.search)));
-  const ask = createAsk(trigger, () => store.get().wanted);
+  const ask = createAsk(
+    trigger,
+    () => store.get().wanted,
+    () => store.get().coming !== null,
+  );
+  store.watch(["coming"], ask.listen);
   const root = make("section", { className: "explorer", ariaLabel: "Attention explorer" });
   /** @type {Context["show"]} */
   const show = (f) => store.show((state) => state.explanation && f(/** @type {any} */ (state)));
