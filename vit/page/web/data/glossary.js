@@ -46,7 +46,7 @@ export const GLOSSARY = {
     markup: `<math display="block"><msub><mi>p</mi><mi>c</mi></msub><mo>=</mo><mfrac><msup><mi>e</mi><msub><mi>y</mi><mi>c</mi></msub></msup><mrow><munder><mo>∑</mo><mi>k</mi></munder><msup><mi>e</mi><msub><mi>y</mi><mi>k</mi></msub></msup></mrow></mfrac></math>`,
   },
   "logit lens": {
-    text: "What the classifier would say if this layer were the last: the final norm and head, applied early.",
+    text: "What the classifier would say if this layer were the last: the final norm and head, applied early. From 20 % on it counts as an idea, below as unclear.",
     markup: `<math display="block"><msub><mi>y</mi><mi>ℓ</mi></msub><mo>=</mo><mtext>LN</mtext><mo>(</mo><msubsup><mi>z</mi><mi>ℓ</mi><mn>0</mn></msubsup><mo>)</mo><mspace width="1em"></mspace><mtext>(Eq. 4, early)</mtext></math>`,
   },
   rollout: {

@@ -47,7 +47,7 @@ const card = {
     .curves { display: grid; grid-template-columns: minmax(0, 1fr); gap: 10px; }
     .curves .ways { display: flex; gap: 10px; align-items: center; } .curves progress { flex: 1; height: 8px; appearance: none; border: 0; border-radius: 4px; overflow: hidden; background: var(--line); }
     .curves progress::-webkit-progress-bar { background: var(--line); } .curves progress::-webkit-progress-value { background: var(--accent); } .curves progress::-moz-progress-bar { background: var(--accent); }
-    .curves h3 { margin: 4px 0; } .curves svg { width: 100%; height: auto; display: block; touch-action: none; user-select: none; cursor: crosshair; }
+    .curves h3 { margin: 4px 0; } .curves svg { width: 100%; height: auto; display: block; touch-action: pan-y; user-select: none; cursor: crosshair; } .curves > * { overflow-anchor: none; } /* what comes keeps the place */
     .curves text { fill: var(--quiet); font-size: 8px; } .curves .axis { stroke: var(--line); fill: none; }
     .curves .band { fill: color-mix(in srgb, var(--body-text-color) 14%, transparent); }
     .curves polyline { fill: none; stroke-width: 2; stroke: var(--c); } .curves polyline.now { stroke-width: 4; } .curves circle { fill: var(--c); }
@@ -100,7 +100,7 @@ const card = {
       const now = chosen(state);
       part("charts").replaceChildren(
         ...(curves.length ? KINDS : []).flatMap((kind) => {
-          const title = kind === "deletion" ? "The most relevant go" : "The most relevant come";
+          const title = `The answer as the most relevant patches ${kind === "deletion" ? "go" : "come"}`;
           return [make("h3", { textContent: title }), chart(kind, curves, now, colourOf, pick)];
         }),
       );

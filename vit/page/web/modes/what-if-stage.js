@@ -65,7 +65,9 @@ export const paint = {
       const count = new Set([...changes.grey, ...changes.blurred, ...changes.removed]).size;
       part("paint-title").textContent = count
         ? `${count} of ${grid[0] * grid[1]} patches painted`
-        : "Paint on the photo";
+        : state.told.brush === "swapped"
+          ? "Choose two patches, one after the other"
+          : "Paint on the photo";
     });
     const sized = new ResizeObserver(draw);
     for (const each of [root, root.querySelector('[data-part="ground"]')]) if (each) sized.observe(each);

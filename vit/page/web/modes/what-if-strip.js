@@ -24,6 +24,8 @@ export const strip = {
     show((state) => {
       const explanation = after(state);
       const ready = small(explanation, 112);
+      const isAttention = state.map === explanation.methods[0].name; // else the strip above shows another map
+      part("strip-title").textContent = isAttention ? "Now:" : "Now, what the class token looks at:";
       part("what-if-strip").replaceChildren(
         ...Array.from({ length: explanation.layers }, (_, layer) => {
           const cell = make("figure", {}, { layer });

@@ -3,7 +3,7 @@
 /** @type {import("../dom.js").Panel} */
 export const notices = {
   markup: `
-    <p class="card notice" data-part="task" hidden><span class="quiet">To do:</span> <span data-part="task-text"></span></p>
+    <p class="card notice" data-part="task" hidden><span class="quiet">Note:</span> <span data-part="task-text"></span></p>
     <p class="card notice" data-part="photo-missing" role="status" hidden><span>The photo of this link stayed with its sender: <button type="button" class="link" data-part="choose-it">choose it here</button>, or look at this example.</span></p>
     <div class="card notice" data-part="loading" role="status" hidden>
       <span data-part="loading-text"></span>
