@@ -120,13 +120,14 @@ def test_the_model_itself_is_written_once(written, model):
 def test_many_photos_get_a_folder_each_and_a_bad_one_loses_nothing(tmp_path, model, capsys):
     (tmp_path / "text.jpg").write_text("hello")
     (tmp_path / "chelsea.png").write_bytes((SKIMAGE / "chelsea.png").read_bytes())
-    photos = [CAT, str(tmp_path / "text.jpg"), str(tmp_path / "chelsea.png"), COFFEE]
+    (tmp_path / "answers.csv.png").write_bytes((SKIMAGE / "chelsea.png").read_bytes())
+    photos = [CAT, *(str(tmp_path / name) for name in ("text.jpg", "chelsea.png", "answers.csv.png")), COFFEE]
     assert main(["explain", *photos, "--model", model, "--out", str(tmp_path / "out"), "--own-scale", "--smooth"]) == 1
     written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert written == {"chelsea", "chelsea-2", "coffee", "model", "answers.csv"}
+    assert written == {"chelsea", "chelsea-2", "coffee", "answers.csv-2", "model", "answers.csv"}
     captured = capsys.readouterr()
     assert "'text.jpg' is not a photo that can be read" in captured.err
-    assert "4/4" in captured.err  # the progress bar
+    assert "5/5" in captured.err  # the progress bar
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections import deque
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from .precision import AUTO, PRECISIONS
 from .processes import Processes, end_together, exit_code
 
 MODEL_HELP = "a folder, a file of weights, or a Hub id such as google/vit-base-patch16-224"
+ANSWERS = "answers.csv"  # beside the folders of explained photos
 # CheckpointError, PhotoError, UnsupportedError and wrong settings are ValueErrors.
 USER_ERRORS = (HubError, MissingPackages, ValueError)
 
@@ -78,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         type=Path,
         metavar="FOLDER",
-        help="each photo gets a folder in it, and a row of answers.csv",
+        help=f"each photo gets a folder in it, and a row of {ANSWERS}",
     )
     _add_model(command)
     command.add_argument(
@@ -269,26 +271,27 @@ def _explain(options: argparse.Namespace) -> int:
         fit=options.fit,
     )
 
-    found: list[tuple[str, Answer | str]] = []
-    if processes.main:
-        export.write_model(classifier, options.out / "model", how.pictures)
-    for photo in processes.share(list(folders), "photo"):
+    def explain(photo: str) -> Answer | str:
         try:
             made = export.write(classifier, photo, folders[photo], how)
         except PhotoError as error:  # the others are not lost
             print(f"vit: {error}", file=sys.stderr)
-            found.append((photo, str(error)))
-            continue
-        found.append((photo, Answer(made["predictions"], made["familiarity"])))
+            return str(error)
         tqdm.write(f"{photo} → {folders[photo]}")
-    answers = dict(processes.gather(found))
+        return Answer(made["predictions"], made["familiarity"])
+
     if processes.main:
-        with many.writer(options.out / "answers.csv", 5, "folder") as write:
-            for photo, folder in folders.items():
-                failed = isinstance(answers[photo], str)
-                write(photo, answers[photo], "" if failed else folder.name)
+        export.write_model(classifier, options.out / "model", how.pictures)
+    failed = False
+    with many.writer(options.out / ANSWERS, 5, "folder") if processes.main else nullcontext(None) as write:
+        for together in processes.rounds(list(folders), "photo"):
+            own = together[processes.index : processes.index + 1]
+            for photo, answer in zip(together, processes.gather([explain(photo) for photo in own])):
+                failed |= (wrong := isinstance(answer, str))
+                if write:
+                    write(photo, answer, "" if wrong else folders[photo].name)
     end_together()
-    return exit_code(any(isinstance(answer, str) for answer in answers.values()))
+    return exit_code(failed)
 
 
 def _export(options: argparse.Namespace) -> int:
@@ -343,7 +346,7 @@ def _deploy(options: argparse.Namespace) -> int:
 def _folders(out: Path, photos: list[str]) -> dict[str, Path]:
     """A folder for each photo, by its name; photos of the same name are numbered."""
     folders: dict[str, Path] = {}
-    taken = {"model"}
+    taken = {"model", ANSWERS}
     for photo in dict.fromkeys(photos):
         name, number = Path(photo).stem, 2
         while name in taken:

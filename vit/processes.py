@@ -40,12 +40,13 @@ class Processes:
         """Whether this is the one that says and writes what all have done."""
         return self.index == 0
 
-    def share(self, items: Sequence[Item], unit: str) -> Iterator[Item]:
-        """This process's part of the items. A progress bar, the main one's, moves with those of all."""
+    def rounds(self, items: Sequence[Item], unit: str) -> Iterator[Sequence[Item]]:
+        """One item for each process, then the next; the last of them has fewer. The main one has a progress bar."""
         with tqdm(total=len(items), unit=unit, disable=len(items) < 2 or not self.main) as bar:
-            for item in items[self.index :: self.count]:
-                yield item
-                bar.update(min(self.count, bar.total - bar.n))
+            for start in range(0, len(items), self.count):
+                together = items[start : start + self.count]
+                yield together
+                bar.update(len(together))
 
     def gather(self, found: list[Item]) -> list[Item]:
         """What all of them found, in the order of the processes."""

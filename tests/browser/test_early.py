@@ -66,6 +66,41 @@ def test_what_is_asked_before_gradio_is_there_is_answered_then(held):
     expect(page.locator(f'gradio-app .explorer[data-photo="{example}"][aria-busy=false]')).to_be_visible()
 
 
+def test_of_two_photos_that_are_asked_for_before_the_last_is_shown(held):
+    page, release = held
+    first, last = (example_photos()[number].stem for number in (2, 4))
+    for name in (first, last):
+        page.locator(f'.examples [data-name="{name}"]').click()
+    asked = []
+    page.on("request", lambda request: asked.append(request.post_data or "") if "/run/predict" in request.url else None)
+    release()
+    expect(page.locator(f'gradio-app .explorer[data-photo="{last}"][data-whole=true]')).to_be_visible()
+    assert [name for name in (first, last) if any(name in body for body in asked)] == [last]
+
+
+def test_a_page_that_was_scrolled_stays_where_it_is(held):
+    page, release = held
+    expect(page.locator(".explorer")).to_have_attribute("data-photo", example_photos()[0].stem)
+    page.set_viewport_size({"width": 390, "height": 600})
+    page.locator("[data-part=stage]").focus()
+    page.wait_for_function("scrollTo(0, 300), scrollY > 250")
+    top = page.evaluate("scrollY")
+    release()
+    page.wait_for_selector("gradio-app .explorer[data-whole=true]")
+    assert page.evaluate("scrollY") == top
+
+
+def test_without_gradios_scripts_a_sentence_comes_in_the_end(browser, address):
+    page = browser.new_page()
+    page.clock.install()
+    page.route(LATE, lambda route: route.abort())
+    page.goto(address)
+    expect(page.locator(".explorer[data-photo]")).to_be_visible()
+    page.clock.fast_forward(20_000)
+    expect(page.get_by_role("alert")).to_have_text("A part of the page could not be loaded: reload it.")
+    page.close()
+
+
 def test_a_photo_of_ones_own_that_is_dropped_before_is_sent_then(held, tmp_path):
     page, release = held
     expect(page.locator("input[type=file]")).to_be_attached()

@@ -131,7 +131,7 @@ test("a file that comes too late is dropped, and one that does not come is told"
 });
 
 test("Gradio is nudged while something is waited for, less and less often", () => {
-  const { ask, answer, asked, listen, state } = asker();
+  const { ask, answer, asked, cancel, listen, state } = asker();
   const nudges = () => asked.filter(({ kind }) => kind === "nudge").length;
   ask("ask_maps");
   mock.timers.tick(999);
@@ -144,6 +144,10 @@ test("Gradio is nudged while something is waited for, less and less often", () =
   mock.timers.tick(1000);
   assert.equal(nudges(), 3);
   answer(0, []);
+  mock.timers.tick(100_000);
+  assert.equal(nudges(), 3);
+  ask("ask_curves");
+  cancel("cancel_curves", "ask_curves"); // which nobody answers
   mock.timers.tick(100_000);
   assert.equal(nudges(), 3);
   state.waiting = true; // a photo, which is no question

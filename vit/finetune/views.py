@@ -68,7 +68,9 @@ def infer(
         problems |= {index: wrong for index, wrong in batch if isinstance(wrong, str)}
         seen = {index: view for index, view in batch if isinstance(view, Tensor)}
         images = [view.to(accelerator.device) for view in seen.values()]
-        rows |= zip(seen, (row.float().cpu().clone() for row in _run(model, images)))
+        with fast_linear():
+            found = _run(model, images)
+        rows |= zip(seen, (row.float().cpu().clone() for row in found))
         if bar is not None:
             bar.update(min(accelerator.num_processes * len(batch), bar.total - bar.n))
     for others, wrong in gather_object([(rows, problems)]):
@@ -81,8 +83,7 @@ def _run(model: Callable[[Tensor], Tensor], images: list[Tensor]) -> Iterable[Te
     """All at once; one by one where their shapes differ or memory runs out."""
     if len({image.shape for image in images}) == 1:
         try:
-            with fast_linear():
-                return model(torch.stack(images))
+            return model(torch.stack(images))
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise

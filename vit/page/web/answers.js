@@ -2,7 +2,7 @@
 
 import { answer } from "./main.js";
 
-/** @param {import("./main.js").Component} component */
+/** @param {import("./early.js").Component} component */
 export function start({ props, watch }) {
   const hear = () => answer(props.slot, props.value);
   watch("value", hear);

@@ -9,7 +9,7 @@ import { parse } from "./data/safetensors.js";
 
 const ALWAYS_HEARD = ["save_arrays", "choose_model", "follow_link"]; // what a visitor waits for, even if another photo is shown by then
 
-const AT_ONCE = ["choose_model", "follow_link", "cancel_load", "ask_curves", "cancel_curves"]; // the others wait for the last of their kind to be answered
+const AT_ONCE = ["choose_model", "follow_link", "ask_curves"]; // the others wait for the last of their kind to be answered
 const PATIENCE = 60_000; // milliseconds, after which an answer is not waited for any more
 const NUDGE = 1000; // milliseconds without a word, after which Gradio is nudged; then twice as long, and so on
 
@@ -79,6 +79,16 @@ export function createAsk(trigger, wanted, isWaiting) {
         send({ ...data, kind, number });
         listen();
       });
+    },
+
+    /** Ends what was asked: its answer is not waited for any more. */
+    cancel(/** @type {string} */ event, /** @type {string[]} */ ...kinds) {
+      for (const kind of kinds) {
+        open.delete(kind);
+        running.delete(kind);
+      }
+      trigger(event, {});
+      listen();
     },
 
     /** What the server said; its files grow from one answer to the next. */

@@ -25,6 +25,7 @@ const SHOWN = ["Explorer", "PhotoBox"]; // what the visitor sees of them
 const standing = new Map(); // how Gradio's component takes over from what stands for it, by its kind
 
 const PATIENCE = 1000; // milliseconds, after which Gradio waits no longer
+const LATE = 20_000; // and after which something must have gone wrong with it
 
 /**
  * Where there is one explorer with its photo box: of several, only Gradio knows the places. A promise that the first
@@ -55,6 +56,10 @@ export async function begin(
     });
     opened.push(STARTS[kind](component));
   }
+  setTimeout(() => {
+    const textContent = "A part of the page could not be loaded: reload it.";
+    if (standing.size) cover.prepend(make("p", { role: "alert", textContent, style: "padding: 8px; margin: 0" }));
+  }, LATE);
   const drawn = Promise.all(opened).then(() => new Promise(requestAnimationFrame));
   await Promise.race([drawn, new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
 }
@@ -105,9 +110,9 @@ function standIn(element, given) {
   return { component, takeOver };
 }
 
-/** Moves what is in an element, so that windows stay open and the focus where it is. */
+/** Moves what is in an element, so that windows stay open, and the focus and the page where they are. */
 function move(/** @type {Element} */ from, /** @type {Movable} */ to) {
-  const focused = document.activeElement;
+  const [focused, top] = [document.activeElement, scrollY];
   to.replaceChildren();
   for (const node of [...from.childNodes]) {
     try {
@@ -116,5 +121,6 @@ function move(/** @type {Element} */ from, /** @type {Movable} */ to) {
       to.append(node); // older browsers close windows so
     }
   }
-  if (focused instanceof HTMLElement) focused.focus();
+  if (focused instanceof HTMLElement) focused.focus({ preventScroll: true });
+  scrollTo({ top, behavior: "instant" });
 }

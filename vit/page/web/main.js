@@ -14,14 +14,7 @@ import { initialState, opened } from "./view.js";
 /** @import { File } from "./data/safetensors.js" */
 /** @import { Coming, Model } from "./data/shown.js" */
 /** @import { Context } from "./dom.js" */
-/**
- * @typedef {object} Component  What Gradio hands to a script.
- * @property {HTMLElement} element
- * @property {{ slot: string, value: any, models?: Model[], title: string }} props
- * @property {(event: string, data: object) => void} trigger
- * @property {(prop: string, f: () => void) => void} watch
- * @property {Promise<unknown>} there  Gradio's component is: until then, what it is to do for us waits
- */
+/** @import { Component } from "./early.js" */
 /** @typedef {{ root: HTMLElement, put: (photo: object) => void, press: (example: string) => void }} Photos  the photo box */
 
 const SOON = 2000; // milliseconds in which a photo that a link names is on its way
@@ -70,9 +63,11 @@ export function start(/** @type {Component} */ { element, props, trigger, watch,
   watch("value", shown);
   const elsewhere = named(context, props.value?.model);
   if (elsewhere)
-    load(context, "follow_link", elsewhere).then(() => {
-      setTimeout(() => store.get().wanted ?? shown(), SOON); // a link to nothing
-    });
+    there
+      .then(() => load(context, "follow_link", elsewhere))
+      .then(() => {
+        setTimeout(() => store.get().wanted ?? shown(), SOON); // a link to nothing
+      });
   const photo = elsewhere || again ? null : shown().then(() => playStory(context, linked));
   keepAddress(
     context,

@@ -62,16 +62,9 @@ const STYLE = `
 const LARGE = 300_000; // bytes of a JPEG, from which on it is sent smaller
 const [LONGEST_SIDE, PANORAMA] = [1024, [512, 4096]]; // its pixels then, as packing.py has them
 
-/**
- * @typedef {object} Component  What Gradio hands to a script.
- * @property {HTMLElement} element
- * @property {{ value: any, slot?: string, examples: { name: string, src: string }[] }} props
- * @property {(event: string, data: object) => void} trigger
- * @property {(prop: string, f: () => void) => void} watch
- * @property {(file: File) => Promise<{ path: string, url: string }>} upload
- */
+/** @import { Component } from "./early.js" */
 
-export function start(/** @type {Component} */ { element, props, trigger, watch, upload }) {
+export function start(/** @type {Component} */ { element, props, trigger, watch, upload, there }) {
   const slot = props.slot ?? "a";
   const root = make("section", { className: "photo", ariaLabel: "Photo" });
   const part = (/** @type {string} */ name) => root.querySelector(`[data-part="${name}"]`);
@@ -111,7 +104,9 @@ export function start(/** @type {Component} */ { element, props, trigger, watch,
     if (part("file").files.length) send(part("file").files[0]);
     part("file").value = ""; // so that the same file can be chosen again
   });
-  const examples = props.examples.map(({ name, src }) => ({ name, src: new URL(src, document.baseURI).href }));
+  /** @type {{ name: string, src: string }[]} */
+  const given = props.examples;
+  const examples = given.map(({ name, src }) => ({ name, src: new URL(src, document.baseURI).href }));
   const buttons = examples.map((example) => exampleButton(example, pick));
   function pick(/** @type {{ name: string, src: string }} */ example) {
     latest++;
@@ -119,7 +114,7 @@ export function start(/** @type {Component} */ { element, props, trigger, watch,
     if (isShown(slot, example.name)) return;
     press(example.name);
     announce(slot, example);
-    trigger("pick", { name: example.name });
+    there.then(inTime(() => trigger("pick", { name: example.name })));
   }
   function press(/** @type {string} */ name) {
     for (const button of buttons) {

@@ -58,7 +58,7 @@ const card = {
     .curves table :is(td, th):first-child { text-align: left; padding-left: 0; } .curves th button { font-weight: 600; text-align: left; color: var(--c) !important; min-height: 24px; } .curves tr { border: 0; }
     .wide-row label { display: grid; } .wide-row input { width: 100%; accent-color: var(--accent); }`,
 
-  start({ part, store, ask: { ask, read }, show }) {
+  start({ part, store, ask: { ask, cancel, read }, show }) {
     const current = () => /** @type {Explained} */ (store.get());
     const tell = (/** @type {object} */ changes) => store.set({ told: { ...current().told, ...changes } });
     let run = 0;
@@ -80,7 +80,7 @@ const card = {
     });
     part("stop").addEventListener("click", () => {
       run++;
-      ask("cancel_curves");
+      cancel("cancel_curves", "ask_curves");
       tell({ running: false });
     });
     show(({ told, explanation }) => {

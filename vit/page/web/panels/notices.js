@@ -1,5 +1,7 @@
 // What is said above the stage: a teacher's line, a link's photo that is not in it, a model on its way.
 
+import { cancelLoad } from "../loading.js";
+
 /** @type {import("../dom.js").Panel} */
 export const notices = {
   markup: `
@@ -23,7 +25,7 @@ export const notices = {
     @keyframes on-its-way { from { background-position: 100% 0; } to { background-position: -50% 0; } }
     @media (prefers-reduced-motion: reduce) { .notice progress { animation: none !important; } }`,
 
-  start({ part, store, root, ask: { ask } }) {
+  start({ part, store, root, ask }) {
     store.show(({ task, photoMissing }) => {
       part("task").hidden = !task;
       part("task-text").textContent = task;
@@ -40,7 +42,7 @@ export const notices = {
       /** @type {HTMLElement | null} */ (root.querySelector(".photo [data-part=file]"))?.click();
     });
     part("cancel").addEventListener("click", () => {
-      ask("cancel_load");
+      cancelLoad(ask);
       store.set({ loading: null });
     });
   },
