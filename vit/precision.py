@@ -30,7 +30,6 @@ AUTO = "auto"
 FASTER = 0.9  # of the time of one that is more exact: else that is taken
 MOVED = 0.02  # of the probability, from one class to others, in the mean of a few photos: "auto" takes nothing above
 TIMED = 4  # photos of a trial
-FEW_TOKENS = 512  # up to which explicit attention, which holds all of it, is worth its memory
 # By precision, the more exact first: a CPU that has any of these flags has instructions for it.
 FLAGS = {
     "float32": (),
@@ -85,10 +84,8 @@ class Encoder(nn.Module):
         """The last layer's tokens (B, T, D)."""
         z = model.embed(images)
         tokens = z.to(self.dtype)
-        # On CPUs, bfloat16's fused attention takes longer than all of it at once.
-        explicit = self.dtype == torch.bfloat16 and z.device.type == "cpu" and z.shape[1] <= FEW_TOKENS
         for block in self.blocks:
-            tokens = block(tokens, [] if explicit else None)
+            tokens = block(tokens)
         return tokens.to(z.dtype)
 
 

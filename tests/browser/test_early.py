@@ -101,12 +101,14 @@ def test_without_gradios_scripts_a_sentence_comes_in_the_end(browser, address):
     page.close()
 
 
-def test_a_photo_of_ones_own_that_is_dropped_before_is_sent_then(held, tmp_path):
+def test_a_photo_of_ones_own_is_sent_before_and_explained_then(held, tmp_path):
     page, release = held
     expect(page.locator("input[type=file]")).to_be_attached()
     own = tmp_path / "own.jpg"
     own.write_bytes(example_photos()[3].read_bytes())
-    page.set_input_files("input[type=file]", own)
+    with page.expect_response("**/gradio_api/upload") as sent:
+        page.set_input_files("input[type=file]", own)
+    assert sent.value.ok
     release()
     expect(page.locator('gradio-app .explorer[data-photo="own"][aria-busy=false]')).to_be_visible()
 
