@@ -1,5 +1,7 @@
+import atexit
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,9 @@ from benchmarks.material import MINI, SHARED, WEIGHTS, tiny
 
 # Where pages look for a free port, from here on: 7860 is for the README's app, which another worker may be testing.
 os.environ.setdefault("GRADIO_SERVER_PORT", "7960")
+# A worker's own: a page that ends deletes its photos, which another worker's page may hold too.
+os.environ["GRADIO_TEMP_DIR"] = tempfile.mkdtemp(prefix="gradio-")
+atexit.register(shutil.rmtree, os.environ["GRADIO_TEMP_DIR"], ignore_errors=True)
 
 SKIMAGE = Path(skimage.__file__).parent / "data"
 
