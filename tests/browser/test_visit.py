@@ -491,6 +491,7 @@ def test_no_request_leaves_the_machine(visit):
     hosts = set()
     visitor.page.on("request", lambda request: hosts.add(urlparse(request.url).hostname))
     visitor.page.reload()
+    visitor.sees(example_photos()[0])
     visitor.drop(EXAMPLES["pizza"])
     visitor.part("model").click()
     visitor.page.keyboard.press("Escape")

@@ -64,7 +64,14 @@ export function start(/** @type {Component} */ { element, props, trigger, watch,
   const elsewhere = named(context, props.value?.model);
   if (elsewhere)
     there
-      .then(() => load(context, "follow_link", elsewhere))
+      .then(() => {
+        const chosen = announced.get(slot); // by the visitor, meanwhile: what the link shows must not replace it
+        const isLinked = !chosen || chosen.name === elsewhere.example;
+        if (isLinked) return load(context, "follow_link", elsewhere);
+        return elsewhere.model === props.value?.model
+          ? null
+          : load(context, "follow_link", { ...elsewhere, example: null });
+      })
       .then(() => {
         setTimeout(() => store.get().wanted ?? shown(), SOON); // a link to nothing
       });
