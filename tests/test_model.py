@@ -20,6 +20,7 @@ OPTIONS = {
     "distilled": dict(distillation=True, distillation_head=True),
     "no qkv bias": dict(qkv_bias=False),
     "stem": dict(stem=(1, 1), image_size=32),
+    "register neurons": dict(registers=2, register_neurons=((0, 5), (1, 7))),  # in the last layer, too
 }
 
 
@@ -27,6 +28,20 @@ OPTIONS = {
 def model(request, tiny_config):
     settings = {**tiny_config.to_dict(), **OPTIONS[request.param]}
     return randomise(ViT(ViTConfig(**settings)))
+
+
+def test_what_the_head_does_not_read_changes_nothing_and_is_not_computed(model):
+    whole, read = model.encode(IMAGE), model.encode_read(IMAGE)
+    torch.testing.assert_close(model.classify(read), model.classify(whole), rtol=0, atol=1e-5)
+    kept = read.shape[1]
+    torch.testing.assert_close(read, whole[:, :kept], rtol=0, atol=1e-5)
+    noise = torch.randn_like(whole)
+    noise[:, :kept] = whole[:, :kept]
+    assert torch.equal(model.classify(noise), model.classify(whole))  # so many are enough
+    if kept < whole.shape[1]:
+        noise = whole.clone()
+        noise[:, kept - 1] += 1
+        assert not torch.equal(model.classify(noise), model.classify(whole))  # and none is too many
 
 
 @pytest.mark.parametrize("name, parameters", [("B/16", 86_567_656), ("L/16", 304_326_632), ("H/14", 632_045_800)])

@@ -83,6 +83,26 @@ def test_every_kind_of_block(tiny, name, settings):
     assert fast.dtype == torch.float32 and not torch.equal(fast, exact)
 
 
+@pytest.mark.parametrize("most", [precision.MOST_LOOKS, 0], ids=["written out", "too many to write out"])
+def test_attention_in_bfloat16_is_as_near_as_its_numbers_allow(monkeypatch, most):
+    """Beside float64, from the same numbers: what is rounded on the way is less than a hundredth of what is there."""
+    monkeypatch.setattr(precision, "MOST_LOOKS", most)
+    q, k, v = torch.randn(3, 2, 3, 19, 16, generator=torch.Generator().manual_seed(1)).bfloat16()
+    look = torch.einsum("bhqd,bhkd->bhqk", q.double(), k.double()) / 16**0.5
+    expected = look.softmax(dim=-1) @ v.double()
+    found = precision.written_out(q, k, v)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=0.01 * v.double().abs().max().item())
+
+
+@pytest.mark.parametrize("flags, is_fused", [({"avx512_bf16"}, False), ({"avx512_bf16", "amx_bf16"}, True)])
+def test_attention_is_fused_where_that_uses_the_cpus_instructions(tiny, monkeypatch, flags, is_fused):
+    monkeypatch.setattr(precision, "cpu_flags", lambda: frozenset(flags))
+    encoder = precision.Encoder(tiny("bfloat16").model, "bfloat16")
+    assert (encoder.blocks[0].attention.fused is torch.nn.functional.scaled_dot_product_attention) == is_fused
+    assert tiny("bfloat16").model.blocks[0].attention.fused is torch.nn.functional.scaled_dot_product_attention
+
+
 def test_a_model_that_has_learnt_answers_anew(tiny):
     fast = tiny("int8")
     before = fast.predict(CAT)
@@ -121,7 +141,7 @@ def test_auto_without_instructions_is_float32_and_tries_nothing(tiny_config, mon
         with pytest.raises(ValueError, match=f"This CPU has no fast {name}, it would be slower than float32: choose"):
             precision.encode(model, photos, name)
         monkeypatch.setattr(precision, "cpu_flags", lambda flag=flag: frozenset({flag}))
-        assert precision.encode(model, photos, name).shape == (1, 17, 64)
+        assert precision.encode(model, photos, name).shape == (1, 1, 64)  # what the head reads
 
 
 CASES = {  # milliseconds in float32, bfloat16, int8, and what is taken

@@ -6,7 +6,7 @@ the line, in one alphabet: B batch, T tokens, N patches, D width, H heads, L lay
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -41,6 +41,8 @@ class PatchEmbedding(nn.Module):
 class MultiheadSelfAttention(nn.Module):
     """Every token asks every token: MSA of Eq. 2, written out in the paper's appendix A (Eq. 5 to 8)."""
 
+    fused: Callable[..., Tensor] = staticmethod(F.scaled_dot_product_attention)
+
     def __init__(self, config: ViTConfig):
         super().__init__()
         self.heads = config.heads
@@ -48,19 +50,23 @@ class MultiheadSelfAttention(nn.Module):
         self.out = nn.Linear(config.width, config.width)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, z: Tensor, recorded: list[Tensor] | None = None) -> Tensor:
-        """The new tokens. To `recorded` the attention is added (B, H, T, T): its rows sum to 1."""
+    def forward(self, z: Tensor, recorded: list[Tensor] | None = None, asking: int | None = None) -> Tensor:
+        """The new tokens, of the first `asking` where no others ask.
+
+        To `recorded` the attention is added (B, H, T, T): its rows sum to 1.
+        """
         B, T, D = z.shape
         q, k, v = self.qkv(z).view(B, T, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)  # each B, H, T, D/H
+        q = q[:, :, :asking]
 
         if recorded is None:
-            z = F.scaled_dot_product_attention(q, k, v)
+            z = self.fused(q, k, v)
         else:
             attention = (q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1)).softmax(dim=-1)  # B, H, T, T
             z = attention @ v
             recorded.append(attention)
 
-        z = z.transpose(1, 2).reshape(B, T, D)
+        z = z.transpose(1, 2).flatten(2)
         return self.dropout(self.out(z))
 
 
@@ -88,6 +94,8 @@ class RegisterNeurons(nn.Module):
         self.placed_tokens, self.prefix_tokens, self.neurons = config.placed_tokens, config.prefix_tokens, neurons
 
     def forward(self, activation: Tensor) -> Tensor:
+        if activation.shape[1] <= self.placed_tokens:  # neither patches nor registers, which nobody asks for
+            return activation
         activation = activation.clone()  # B, T, MLP width
         largest = activation[:, self.prefix_tokens :, self.neurons].amax(dim=1, keepdim=True)
         activation[:, self.prefix_tokens :, self.neurons] = 0
@@ -135,10 +143,10 @@ class TransformerEncoderBlock(nn.Module):
         self.mlp_scale = nn.Identity() if scale is None else LayerScale(config.width, scale)
         self.skip = StochasticDepth(config.stochastic_depth * layer / max(1, config.layers - 1))
 
-    def forward(self, z: Tensor, recorded: list[Tensor] | None = None) -> Tensor:
-        """Tokens in, tokens out, whoever hooks it; `recorded` as in `MultiheadSelfAttention`."""
-        msa = self.attention(self.attention_norm(z), recorded)
-        z = z + self.skip(self.attention_scale(msa))  # Eq. 2
+    def forward(self, z: Tensor, recorded: list[Tensor] | None = None, asking: int | None = None) -> Tensor:
+        """Tokens in, tokens out, whoever hooks it; `recorded` and `asking` as in `MultiheadSelfAttention`."""
+        msa = self.attention(self.attention_norm(z), recorded, asking)
+        z = z[:, :asking] + self.skip(self.attention_scale(msa))  # Eq. 2
         z = z + self.skip(self.mlp_scale(self.mlp(self.mlp_norm(z))))  # Eq. 3
         return z
 
@@ -189,6 +197,24 @@ class ViT(nn.Module):
         for block in self.blocks:
             z = block(z)
         return z
+
+    def encode_read(self, images: Tensor) -> Tensor:
+        """Of the last layer's tokens only those that the head reads, sooner: nobody asks for the others."""
+        return self.run_read(self.embed(images), self.blocks)
+
+    def run_read(self, z: Tensor, blocks: nn.ModuleList) -> Tensor:
+        """Tokens (B, T, D) through these layers, and after the last only those that the head reads."""
+        *others, last = blocks
+        for block in others:
+            z = block(z)
+        return last(z, asking=self.read_tokens)
+
+    @property
+    def read_tokens(self) -> int | None:
+        """How many tokens the head reads, from the first; None where it reads all."""
+        if self.config.pool != "class":
+            return None
+        return 1 if self.distillation_head is None else 2
 
     def record(self, images: Tensor, layers: Iterable[int] | None = None) -> Recording:
         """The same pass, keeping the tokens after each layer and the attention of `layers` (all by default).

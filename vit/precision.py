@@ -20,16 +20,18 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .kernels import cpu_flags, fast_linear
-from .model import ViT
+from .model import MultiheadSelfAttention, ViT
 from .turn import Turn
 
 AUTO = "auto"
 FASTER = 0.9  # of the time of one that is more exact: else that is taken
 MOVED = 0.02  # of the probability, from one class to others, in the mean of a few photos: "auto" takes nothing above
 TIMED = 4  # photos of a trial
+MOST_LOOKS = 32 << 20  # of tokens at tokens, in one layer: what is not fused holds them all, 64 MB
 # By precision, the more exact first: a CPU that has any of these flags has instructions for it.
 FLAGS = {
     "float32": (),
@@ -79,14 +81,23 @@ class Encoder(nn.Module):
                 if isinstance(module, nn.Linear):
                     self.blocks.set_submodule(name, Int8Linear(module))
         self.blocks.to(self.dtype)
+        if precision == "bfloat16" and model.position_embedding.device.type == "cpu" and "amx_bf16" not in cpu_flags():
+            for module in self.blocks.modules():
+                if isinstance(module, MultiheadSelfAttention):
+                    module.fused = written_out
 
     def forward(self, model: ViT, images: Tensor) -> Tensor:
-        """The last layer's tokens (B, T, D)."""
+        """The last layer's tokens that the head reads (B, tokens, D)."""
         z = model.embed(images)
-        tokens = z.to(self.dtype)
-        for block in self.blocks:
-            tokens = block(tokens)
-        return tokens.to(z.dtype)
+        return model.run_read(z.to(self.dtype), self.blocks).to(z.dtype)
+
+
+def written_out(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention without PyTorch's fused kernel, whose products are bfloat16's own on CPUs with AMX alone."""
+    B, H, T, _ = q.shape
+    if B * H * T * k.shape[2] > MOST_LOOKS:
+        return F.scaled_dot_product_attention(q, k, v)
+    return (q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1)).softmax(dim=-1) @ v
 
 
 _choosing: WeakKeyDictionary[ViT, Lock] = WeakKeyDictionary()
@@ -96,10 +107,10 @@ _made: WeakKeyDictionary[ViT, dict[str, tuple[object, Encoder]]] = WeakKeyDictio
 
 @torch.inference_mode()
 def encode(model: ViT, images: Tensor, precision: str) -> Tensor:
-    """The last layer's tokens (B, T, D), as `model.encode` gives them in float32."""
+    """The last layer's tokens that the head reads, as `model.encode_read` gives them in float32."""
     if precision == "float32":
         with fast_linear():
-            return model.encode(images)
+            return model.encode_read(images)
     changes = sum(0 if weight.is_inference() else weight._version for weight in model.blocks.parameters())
     state = images.device, changes  # training makes a new copy due
     made = _made.setdefault(model, {})

@@ -55,7 +55,7 @@ def features_and_fingerprints(
                 photos,
                 preprocessing,
                 lambda images: torch.cat(
-                    [model.pool(model.encode(images)).float(), fingerprints(images, preprocessing).float()], dim=1
+                    [model.pool(model.encode_read(images)).float(), fingerprints(images, preprocessing).float()], dim=1
                 ),
                 accelerator,
                 missing[start : start + PART],

@@ -171,7 +171,7 @@ def evaluate(
     model, known = classifier.model.to(accelerator.device).eval(), classifier.training_features
 
     def answer(images: Tensor) -> Tensor:
-        tokens = model.encode(images)
+        tokens = model.encode_read(images)
         logits = model.classify(tokens)
         return logits if known is None else torch.cat([logits, known.familiarity(model.pool(tokens))[:, None]], dim=1)
 

@@ -99,16 +99,23 @@ class Handlers:
     async def _answer(self, photo: str | None, model: str) -> Said:
         """What the model says of a photo, together with those of other visitors; asked again, as it was."""
         path, left = there(photo), has_left()
-        asked = await self._aside(digest, path), model
-        found = self.answered.get(asked)
+        asked, found = await self._aside(self._kept_or_model, path, model)
+        if isinstance(found, Said):
+            return found
         if found is None:
-            if ON_ZERO_GPU:  # which is lent to one visitor at a time
-                found = await self._aside(self.answer_on_gpu, path, model)
-            else:
-                classifier = await self._aside(self._settled, model)
-                found = await self.together.answer(classifier, path, left)
-            self.answered.put(asked, found, 1)
-        return found
+            said = await self._aside(self.answer_on_gpu, path, model)
+        else:
+            said = await self.together.answer(found, path, left)
+        self.answered.put(asked, said, 1)
+        return said
+
+    def _kept_or_model(self, photo: str, model: str) -> tuple[tuple[str, str], Said | Classifier | None]:
+        """What is asked; its answer if it is kept, or the model, or nothing for a GPU that is lent to one at a time.
+
+        All in one go: each way aside takes time.
+        """
+        asked = digest(photo), model
+        return asked, self.answered.get(asked) or (None if ON_ZERO_GPU else self._settled(model))
 
     def find_answer(self, photo: str, model: str) -> Said:
         """What the model says of a photo, by itself."""

@@ -16,6 +16,7 @@ from ..photos.uploads import open_upload
 from .turns import Turns
 
 BATCH = 16
+PART = 4  # photos that a core takes at a time: neither core is long without work when the other has the last ones
 
 
 @dataclass(eq=False)
@@ -62,15 +63,8 @@ class Together:
         if not self._waiting:
             return
         with self._turns:
-            batch = self._take()
-            try:
-                answers = self._run(batch) if batch else []
-            except BaseException as error:
-                for one in batch:
-                    one.answer.set_exception(error)
-                return
-        for one, answer in zip(batch, answers):
-            one.answer.set_result(answer)
+            if batch := self._take():
+                self._run(batch)
 
     def _take(self) -> list[Waiting]:
         with self._changing:
@@ -83,14 +77,23 @@ class Together:
         # From here on none can be cancelled: a visitor who leaves now would take the others' answers along.
         return [one for one in batch if one.answer.set_running_or_notify_cancel()]
 
-    def _run(self, batch: list[Waiting]) -> list[Answer]:
-        answers = batch[0].classifier.answers
-        images = [one.image for one in batch]
-        if len(images) == 1:
-            return answers(images)
-        size = -(-len(images) // self._cores)
-        parts = [images[start : start + size] for start in range(0, len(images), size)]
-        return [answer for part in self._parts.map(answers, parts) for answer in part]
+    def _run(self, batch: list[Waiting]) -> None:
+        if len(batch) == 1:
+            return _answer(batch)
+        size = min(PART, -(-len(batch) // self._cores))
+        list(self._parts.map(_answer, [batch[start : start + size] for start in range(0, len(batch), size)]))
+
+
+def _answer(part: list[Waiting]) -> None:
+    """Each hears at once, whatever the others of the batch wait for."""
+    try:
+        answers = part[0].classifier.answers([one.image for one in part])
+    except BaseException as error:
+        for one in part:
+            one.answer.set_exception(error)
+        return
+    for one, answer in zip(part, answers):
+        one.answer.set_result(answer)
 
 
 def _open(classifier: Classifier, photo: str, left: Callable[[], bool]) -> Waiting:
