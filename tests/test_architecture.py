@@ -24,7 +24,7 @@ MAY = {
     "many": "classifier processes",
     "finetune": "checkpoints classifier config explain extras familiarity hub kernels model photos processes registers",
     "spaces": "checkpoints hub photos",
-    "page": "checkpoints classifier explain export hub photos spaces turn",
+    "page": "checkpoints classifier explain export hub model photos spaces turn",
     "app": "checkpoints extras page photos spaces",
     "__init__": "checkpoints classifier config explain hub model photos",
     "__main__": "app checkpoints classifier config explain export extras finetune hub many memory onnx_export "

@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import httpx2 as httpx
 import pytest
@@ -14,8 +15,10 @@ from serving import app_process
 
 import vit
 from benchmarks.load import distinct_photos
+from vit import precision
 from vit.page import Models, build
 from vit.page.explorer import curves
+from vit.page.handlers import Handlers
 from vit.page.kept import Lately
 from vit.page.together import Together
 from vit.page.turns import Budget, Crowd, TurnError, Turns
@@ -208,3 +211,27 @@ def test_a_server_that_is_killed_starts_again_and_clients_go_on(photos, tmp_path
     with app_process(GRADIO_TEMP_DIR=str(tmp_path), port=int(url.rpartition(":")[2])) as (again, _):
         answer = Client(again, verbose=False).predict(handle_file(str(photos[0])), api_name="/predict")
         assert answer["label"] == vit.load().predict(photos[0])[0][0]
+
+
+def test_nobody_waits_for_the_trial_that_chooses_a_precision(photos, monkeypatch):
+    """Until it has chosen, answers are exact; it is begun once, and the model that has chosen answers from then on."""
+    begun, go, exact = [], threading.Event(), vit.load()
+
+    def choose(model, examples, turn):
+        begun.append(model)
+        assert go.wait(60)
+        return "bfloat16"
+
+    monkeypatch.setattr(precision, "choose", choose)
+    monkeypatch.setattr(precision, "cpu_flags", lambda: frozenset({"avx512_bf16"}))
+    auto = vit.load(precision="auto")
+    handlers = Handlers(Models(auto))
+    for photo in photos[:3]:
+        assert asyncio.run(handlers.predict(str(photo), auto.name)) == dict(exact.predict(photo))
+    assert begun == [auto.model]
+    go.set()
+    while not auto.is_settled:
+        time.sleep(0.01)
+    said = asyncio.run(handlers.predict(str(photos[3]), auto.name))
+    assert said == dict(replace(exact, precision="bfloat16").predict(photos[3])) != dict(exact.predict(photos[3]))
+    assert len(begun) == 1

@@ -24,7 +24,7 @@ from .model import Recording, ViT
 from .photos.examples import example_photos
 from .photos.files import Photo, open_photo
 from .photos.preprocessing import Preprocessing
-from .precision import encode, settle
+from .precision import chosen, encode, settle
 from .registers import TestTimeRegisters, test_time_registers, without_registers
 from .turn import Turn
 
@@ -83,6 +83,11 @@ class Classifier:
         Each pass of the trial, which is run once for a model, is in a `turn` of its own.
         """
         return replace(self, precision=settle(self.model, self.precision, self._trial, turn))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether "auto" has chosen, or has nothing to choose."""
+        return chosen(self.model, self.precision) is not None
 
     def _encode(self, images: Tensor) -> Tensor:
         return encode(self.model, images, settle(self.model, self.precision, self._trial))

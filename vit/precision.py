@@ -120,20 +120,26 @@ def encode(model: ViT, images: Tensor, precision: str) -> Tensor:
     return made[precision][1](model, images)
 
 
+def chosen(model: ViT, precision: str) -> str | None:
+    """The precision to use; None where "auto" has not yet chosen for the model where it is."""
+    check(precision)
+    if precision != AUTO:
+        return precision
+    device, name = _chosen.get(model, (None, None))
+    return name if device == model.position_embedding.device else None
+
+
 def settle(model: ViT, precision: str, photos: Callable[[], Tensor], turn: Turn = nullcontext) -> str:
     """The precision to use: with "auto" that which was chosen for the model where it is, with these photos at first.
 
     Each pass of the trial is run in a `turn` of its own. Whoever asks meanwhile waits for its end.
     """
-    check(precision)
-    if precision != AUTO:
-        return precision
-    device = model.position_embedding.device
-    if _chosen.get(model, (None, ""))[0] != device:
+    if (name := chosen(model, precision)) is None:
         with _choosing.setdefault(model, Lock()):
-            if _chosen.get(model, (None, ""))[0] != device:
-                _chosen[model] = device, choose(model, photos, turn)
-    return _chosen[model][1]
+            if (name := chosen(model, precision)) is None:
+                name = choose(model, photos, turn)
+                _chosen[model] = model.position_embedding.device, name
+    return name
 
 
 @torch.inference_mode()

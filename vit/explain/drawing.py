@@ -10,14 +10,17 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from .figures import DPI, LINES, STYLES, axes_at, render, thumbnail, titled_axes
+from .figures import LINES, STYLES, axes_at, figure_of, render, thumbnail, titled_axes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Map = Tensor | np.ndarray  # R, C
 Values = Map | Sequence[float]
@@ -117,7 +120,7 @@ def sheet(
     above, below = 12 + 16 * max(len(title) for title in lines), 8 if shared else 24
     cell_width, cell_height = max(small.width, LEAST_CELL) + 12, above + small.height + below
     width, height = max(LEAST_WIDTH, columns * cell_width + 12), rows * cell_height + FOOT
-    figure = Figure((width / DPI, height / DPI), dpi=DPI)
+    figure = figure_of(width, height)
     scale = _scale(np.stack(arrays), None, signed) if shared else None
     margin = (width - columns * cell_width) / 2
     for index, (array, title) in enumerate(zip(arrays, lines)):
@@ -181,7 +184,7 @@ def similarity(values: Map) -> Image.Image:
     mosaic = gaps.transpose(0, 2, 1, 3).reshape(rows * (rows + 1), columns * (columns + 1))[:-1, :-1]
     times = max(1, 640 // max(mosaic.shape))
     height, width = (side * times for side in mosaic.shape)
-    figure = Figure(((width + 170) / DPI, (height + 110) / DPI), dpi=DPI)
+    figure = figure_of(width + 170, height + 110)
     axes = axes_at(figure, 60, 60, width, height, hide=False)
     shown = axes.imshow(mosaic, cmap="viridis", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
     for axis, count in ((axes.xaxis, columns), (axes.yaxis, rows)):

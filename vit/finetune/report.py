@@ -13,13 +13,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.colors import PowerNorm
-from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from PIL import Image
 from torch import Tensor
 
-from ..explain.figures import DPI, LINES, STYLES, THUMBNAIL, axes_at, render, thumbnail
+from ..explain.figures import DPI, LINES, STYLES, THUMBNAIL, axes_at, figure_of, render, thumbnail
 from .data import Photos, name_of
 from .evaluation import Evaluation
 
@@ -42,7 +41,7 @@ def curves(history: History) -> Image.Image:
     """
     if not history:
         raise ValueError("There is no epoch to draw: train for at least one.")
-    figure = Figure((11, 4.2), dpi=DPI, layout="constrained")
+    figure = figure_of(1100, 420, layout="constrained")
     loss, accuracy = figure.subplots(1, 2)
     if "strength" in history[0]:
         series = {"cross-validated": [{**row, "epoch": row["strength"]} for row in history]}
@@ -85,7 +84,7 @@ def confusion(evaluation: Evaluation) -> Image.Image:
     longest = max(_width(label, size) for label in labels)
     upright, tall = longest > cell, min(side, 400)
     left, below = 50 + longest, 50 + (longest if upright else 12)
-    figure = Figure(((left + side + 120) / DPI, (below + side + 40) / DPI), dpi=DPI)
+    figure = figure_of(left + side + 120, below + side + 40)
     axes = axes_at(figure, left, below, side, side)
     shown = axes.imshow(shares, cmap="Blues", norm=PowerNorm(0.5, 0, 1), aspect="auto", interpolation="nearest")
     axes.spines[:].set(visible=True, color="#b0b0b0")
@@ -146,7 +145,7 @@ def _sheet(photos: Photos, texts: dict[int, str], title: str) -> Image.Image:
     rows = math.ceil(len(texts) / columns)
     gap, above, below = 12, 34, 66
     width, height = columns * (CELL + gap) + gap, above + rows * (CELL + below)
-    figure = Figure((width / DPI, height / DPI), dpi=DPI)
+    figure = figure_of(width, height)
     size = 12 if columns > 2 else 6 + 2 * columns
     figure.text(0.5, 1 - above / 2 / height, title, ha="center", va="center", fontsize=size)
     for place, (index, text) in enumerate(texts.items()):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from queue import Queue
 from threading import Semaphore, Thread
 from typing import Any
+from weakref import WeakSet
 
 import anyio
 import gradio as gr
@@ -22,6 +24,7 @@ from ..classifier import Backward, Classifier
 from ..explain.explanation import Explanation, UnsupportedError
 from ..export import Options
 from ..hub import HubError
+from ..model import ViT
 from ..photos.files import PhotoError
 from ..photos.uploads import open_upload
 from ..spaces.zero_gpu import ON_ZERO_GPU, device, gpu
@@ -63,6 +66,7 @@ class Handlers:
         self.together = Together(models.lock)
         self.answered: Lately[Said] = Lately(2000, LATELY)
         self.kept = Kept(self.known, models.first.name, LATELY)
+        self._tried: WeakSet[ViT] = WeakSet()  # models whose precision is being chosen, or is
         # Threads of their own: who waits for a model that is being fetched must not take those that serve files.
         self._aside = partial(anyio.to_thread.run_sync, limiter=anyio.CapacityLimiter(WAITING))
         self._opened, self._opened_later = Semaphore(2), Semaphore(1)  # photos at once: each may be large
@@ -115,7 +119,7 @@ class Handlers:
         All in one go: each way aside takes time.
         """
         asked = digest(photo), model
-        return asked, self.answered.get(asked) or (None if ON_ZERO_GPU else self._settled(model))
+        return asked, self.answered.get(asked) or (None if ON_ZERO_GPU else self._ready(model))
 
     def find_answer(self, photo: str, model: str) -> Said:
         """What the model says of a photo, by itself."""
@@ -289,12 +293,16 @@ class Handlers:
         with opened:
             yield classifier, open_upload(path)
 
-    def _settled(self, source: str) -> Classifier:
-        """The model, after the trial that chooses its precision: nobody waits for more than one pass of it."""
+    def _ready(self, source: str) -> Classifier:
+        """The model, in float32 until a trial has chosen its precision, which is run aside: nobody waits for that."""
         classifier = self._model(source)
         classifier.check_predicts()
-        classifier.settled(lambda: self.models.lock)
-        return classifier
+        if classifier.is_settled:
+            return classifier
+        if classifier.model not in self._tried:
+            self._tried.add(classifier.model)
+            Thread(target=classifier.settled, args=(lambda: self.models.lock,), daemon=True).start()
+        return replace(classifier, precision="float32")
 
     def _model(self, source: str) -> Classifier:
         """The model, where it runs."""

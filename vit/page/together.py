@@ -30,7 +30,9 @@ class Waiting:
 
     def goes_with(self, other: Waiting) -> bool:
         """Whether both can go through the model at once."""
-        return self.classifier is other.classifier and self.image.shape == other.image.shape
+        ours, theirs = self.classifier, other.classifier
+        same = ours.model is theirs.model and ours.precision == theirs.precision
+        return same and self.image.shape == other.image.shape
 
 
 class Together:
