@@ -444,6 +444,20 @@ def test_dark_mode(visit):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("shade", [0, 255])
+def test_what_is_lit_stands_out_on_black_and_on_white(visit, scheme, shade, tmp_path):
+    noise = np.random.default_rng(0).integers(0, 12, (224, 224, 3))
+    Image.fromarray(np.abs(shade - noise).astype(np.uint8)).save(path := tmp_path / "plain.png")
+    visitor = visit(color_scheme=scheme)
+    visitor.drop(path)
+    found = np.where(visitor.explanation.outliers()[1][11], np.nan, visitor.explanation.class_attention()[11]).ravel()
+    drawn = visitor.patches().reshape(-1, 3)
+    lit, unlit = drawn[np.nanargmax(found)], drawn[np.nanargmin(found)]
+    assert np.abs(lit - shade).max() < 16
+    assert np.abs(lit - unlit).min() > 40
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_axe_finds_no_violation(visit, scheme, width, tmp_path):
     visitor = visit(width=width, color_scheme=scheme, path="?photo=own&task=Why+here%3F")  # two notices
