@@ -286,6 +286,26 @@ def test_the_picture_is_that_of_drawing(visitor, smooth, opacity):
     assert difference.mean() < 2.5 and np.quantile(difference, 0.98) <= 16
 
 
+def test_the_picture_of_a_difference_is_that_of_drawing(visitor):
+    """Over a grey photo, whose own red and blue are not the map's."""
+    classes = visitor.part("classes").locator("button.class")
+    classes.nth(0).click()
+    classes.nth(1).click(modifiers=["Shift"])
+    visitor.slide("opacity", 60)
+    labels = [label for label, _ in visitor.classifier.predict(PIZZA)]
+    drawn = visitor.canvas()
+    height, width, _ = drawn.shape
+    box = visitor.explanation.box
+    expected = drawing.overlay(
+        visitor.photo.resize((width, height), Image.Resampling.BICUBIC, box=box, reducing_gap=3),
+        visitor.explanation.difference(labels[0], labels[1]),
+        (0, 0, width, height),
+        signed=True,
+    )
+    assert alike(drawn, np.asarray(expected).astype(int))
+    assert np.median(drawn) > 128  # light, though most of the map is near zero
+
+
 # What is not read, in light mode: a colour over dark photos, one over light photos, and the photo's share.
 GROUNDS, SHARE = ((160, 173, 200), (92, 105, 138)), 0.4
 
