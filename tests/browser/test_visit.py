@@ -1,5 +1,6 @@
 """A visit from the first photo to what is taken away: upload, examples, keyboard, phone, models, exports, links."""
 
+import base64
 import re
 import threading
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
 import numpy as np
+import pillow_heif
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser.visitor import Visitor, close, picture, serving
@@ -778,6 +780,88 @@ def test_ones_own_photo_is_there_when_the_page_is_loaded_again(visit):
     expect(visitor.part("photo-missing")).to_be_hidden()
 
 
+def thumbnail(visitor):
+    """The pixels of the photo of one's own in the rail (144, 144, 3)."""
+    drawn = (
+        visitor.page.locator(".examples button")
+        .first.locator("img")
+        .evaluate(
+            """async (image) => {
+            await image.decode();
+            const canvas = Object.assign(document.createElement("canvas"), { width: 144, height: 144 });
+            canvas.getContext("2d").drawImage(image, 0, 0);
+            return canvas.toDataURL("image/png");
+        }"""
+        )
+    )
+    return picture(base64.b64decode(drawn.partition(",")[2]))
+
+
+def the_middle(photo):
+    side = min(photo.size)
+    left, top = (photo.width - side) / 2, (photo.height - side) / 2
+    return np.asarray(photo.resize((144, 144), box=(left, top, left + side, top + side), reducing_gap=3)).astype(int)
+
+
+@pytest.mark.parametrize("format", ["png", "heic"])
+def test_ones_own_photo_has_its_place_in_the_rail(visit, format, tmp_path):
+    pillow_heif.register_heif_opener()
+    with Image.open(CAT) as cat:
+        cat.save(path := tmp_path / f"own.{format}")
+    visitor = visit()
+    buttons = visitor.page.locator(".examples button")
+    visitor.drop(path)
+    expect(buttons).to_have_count(15)
+    expect(buttons.first).to_have_attribute("aria-pressed", "true")
+    assert np.abs(thumbnail(visitor) - the_middle(visitor.photo)).mean() < 6
+    visitor.page.locator('.examples [data-name="spaghetti"]').click()
+    visitor.sees(EXAMPLES["spaghetti"])
+    expect(buttons.first).to_have_attribute("aria-pressed", "false")
+    visitor.page.keyboard.press("ArrowUp")
+    expect(buttons.first).to_be_focused()
+    visitor.page.keyboard.press("Enter")
+    visitor.sees(path)
+    expect(buttons.first).to_have_attribute("aria-pressed", "true")
+    expect(visitor.page.locator('.examples [aria-pressed="true"]')).to_have_count(1)
+    visitor.plain()
+    assert close(visitor.patches(), drawing.heat(visitor.explanation.class_attention()[11]))
+
+
+def test_only_the_last_photo_of_ones_own_is_in_the_rail(visit, photos, tmp_path):
+    visitor = visit(width=390, has_touch=True, is_mobile=True)
+    visitor.drop(CAT)
+    photos[2].save(path := tmp_path / "second.png")
+    visitor.drop(path)
+    buttons = visitor.page.locator(".examples button")
+    expect(buttons).to_have_count(15)
+    assert np.abs(thumbnail(visitor) - the_middle(photos[2])).mean() < 6
+    visitor.page.locator('.examples [data-name="sushi"]').tap()
+    visitor.sees(EXAMPLES["sushi"])
+    buttons.first.tap()
+    visitor.sees(path)
+    expect(buttons.first).to_be_in_viewport(ratio=0.9)
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
+    (tmp_path / "text.png").write_text("hello")
+    visitor.page.set_input_files("input[type=file]", tmp_path / "text.png")
+    expect(visitor.page.get_by_text("is not a photo that can be read")).to_be_visible()
+    expect(buttons.first).to_have_attribute("aria-pressed", "true")  # it is shown still
+
+
+def test_a_photo_of_the_rail_that_is_no_longer_kept_gets_a_sentence(visit, photos, tmp_path):
+    visitor = visit()
+    photos[1].save(path := tmp_path / "gone.png")
+    visitor.drop(path)
+    visitor.page.locator('.examples [data-name="sushi"]').click()
+    visitor.sees(EXAMPLES["sushi"])
+    for kept in Path(get_upload_folder()).glob("*/gone.png"):
+        kept.unlink()
+    visitor.page.locator(".examples button").first.click()
+    expect(visitor.page.get_by_text("The photo is no longer kept here: choose it again.")).to_be_visible()
+    expect(visitor.page.locator(".explorer")).to_have_attribute("aria-busy", "false")
+    expect(visitor.page.locator('.examples [data-name="sushi"]')).to_have_attribute("aria-pressed", "true")
+    visitor.sees(EXAMPLES["sushi"])
+
+
 def test_a_photo_that_is_chosen_is_seen_at_once_and_what_is_old_is_dimmed(visit):
     visitor = visit()
     visitor.sees(example_photos()[0])
@@ -951,5 +1035,5 @@ def test_texts_from_outside_are_only_ever_text(visit, tmp_path):
         visitor.part("task-field").fill(evil[0])
         visitor.settle()
         assert visitor.page.evaluate("window.hacked") is None
-        assert visitor.page.locator(".explorer img:not(.coming), .explorer b").count() == 0
+        assert visitor.page.locator(".explorer img:not(.coming, .examples img), .explorer b").count() == 0
         assert visitor.text("title").startswith("Lit = relevance for ")

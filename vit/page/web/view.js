@@ -5,6 +5,7 @@ import { byClass, method, pinned, tokenMethod } from "./data/shown.js";
 import { MODE_NAMES } from "./modes.js";
 
 /** @import { Explanation } from "./data/explanation.js" */
+/** @import { FileData } from "./ask.js" */
 /** @import { Explained, State } from "./data/shown.js" */
 /** @typedef {{ get: () => State, set: (changes: Partial<State>) => void }} Store */
 /**
@@ -160,6 +161,7 @@ export function initialState(slot, linked) {
     linked,
     wanted: null,
     explanation: null,
+    photo: null,
     coming: null,
     attention: null,
     maps: {},
@@ -205,9 +207,10 @@ function fitted(explanation, name, value) {
  * What changes when a photo is opened, with what a link asks for.
  * @param {State} state
  * @param {Explanation} explanation
+ * @param {FileData} photo
  * @returns {Partial<State>}
  */
-export function opened(state, explanation) {
+export function opened(state, explanation, photo) {
   const settings = Object.keys(SETTINGS).map((name) => [
     name,
     fitted(explanation, name, state[/** @type {keyof State} */ (name)]),
@@ -215,6 +218,7 @@ export function opened(state, explanation) {
   const fresh = {
     ...Object.fromEntries(settings),
     explanation,
+    photo,
     coming: null,
     attention: null,
     maps: {},

@@ -8,6 +8,7 @@ import { amount, capital, headName, layerName, ordinal, patchName, plain } from 
 /** @import { Direction, Explanation, Head, Method } from "./explanation.js" */
 /** @import { Maps, Scale } from "./maps.js" */
 /** @import { Tensors } from "./safetensors.js" */
+/** @import { FileData } from "../ask.js" */
 /**
  * @typedef {object} State  Of one slot: all that the page knows. The first part are the settings of view.js.
  * @property {string} mode
@@ -30,6 +31,7 @@ import { amount, capital, headName, layerName, ordinal, patchName, plain } from 
  * @property {string} slot
  * @property {string | null} wanted  the address of the explanation that is to be shown
  * @property {Explanation | null} explanation  null before the first photo
+ * @property {FileData | null} photo  its file, on the server
  * @property {Coming | null} coming  the photo that was chosen, while its explanation is on its way
  * @property {Tensors | null} attention  all of it, which comes last
  * @property {Tensors} maps  those of other methods
@@ -54,7 +56,7 @@ import { amount, capital, headName, layerName, ordinal, patchName, plain } from 
  * @property {string} said  to a screen reader, at once
  */
 /** @typedef {State & { explanation: Explanation }} Explained */
-/** @typedef {{ name: string, src: string }} Coming */
+/** @typedef {{ name: string, src: string }} Coming  the example's name, or the file's; "" the last photo of one's own, again */
 /** @typedef {{ source: string, name: string, size: string, knows: string, classes: number, look_for: string, any?: boolean }} Model */
 /** @typedef {{ source: string, share: number | null, text: string }} Loading */
 
