@@ -741,6 +741,33 @@ def test_the_address_follows_and_back_goes_back(visit):
     expect(visitor.part("back")).to_be_visible()
 
 
+def test_another_photo_is_looked_at_from_the_last_layer_on(visit):
+    visitor = visit()
+    visitor.drop(CAT)
+    layer = visitor.part("layer")
+    visitor.slide("layer", 3)
+    visitor.page.locator('.examples [data-name="sushi"]').click()
+    visitor.sees(EXAMPLES["sushi"])
+    expect(layer).to_have_value("11")
+    visitor.slide("layer", 4)
+    choose_model(visitor, "FoodVision Mini")
+    expect(visitor.part("model-name")).to_have_text("FoodVision Mini")
+    expect(layer).to_have_value("4")
+    visitor.choose("head", 1)
+    expect(visitor.page).to_have_url(re.compile("layer=4&head=1"))
+    visitor.classifier = vit.load("foodvision-mini")
+    visitor.drop(CAT)
+    expect(layer).to_have_value("4")
+    visitor.choose("head", "mean")
+    visitor.page.locator('.examples [data-name="pizza"]').click()
+    visitor.sees(EXAMPLES["pizza"])
+    expect(layer).to_have_value("11")
+    expect(visitor.page).to_have_url(re.compile("example=pizza.*layer=11"))
+    visitor.page.go_back()
+    visitor.sees(CAT)
+    expect(layer).to_have_value("4")
+
+
 def test_a_link_opens_a_class_of_another_model(visit):
     visitor = visit(
         path="?example=pizza&model=foodvision-mini&map=relevance&class=1&layer=3",

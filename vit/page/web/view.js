@@ -211,9 +211,10 @@ function fitted(explanation, name, value) {
  * @returns {Partial<State>}
  */
 export function opened(state, explanation, photo) {
+  const before = isAnother(state, photo) ? { ...state, layer: SETTINGS.layer.initial } : state;
   const settings = Object.keys(SETTINGS).map((name) => [
     name,
-    fitted(explanation, name, state[/** @type {keyof State} */ (name)]),
+    fitted(explanation, name, before[/** @type {keyof State} */ (name)]),
   ]);
   const fresh = {
     ...Object.fromEntries(settings),
@@ -230,6 +231,18 @@ export function opened(state, explanation, photo) {
     photoMissing: state.photoMissing && !!explanation.example,
   };
   return state.linked ? follow(state.linked, { ...state, ...fresh }) : fresh;
+}
+
+/**
+ * Whether the photo is a new one to look at, from the last layer on, which gives the answer; in the layer of a single
+ * head photos are compared.
+ * @param {State} state
+ * @param {FileData} photo
+ */
+function isAnother(state, photo) {
+  const { explanation, head } = state;
+  if (!explanation || state.photo?.path === photo.path) return false;
+  return typeof head !== "number" || byClass({ ...state, explanation });
 }
 
 /**
