@@ -28,6 +28,7 @@ from vit.explain.explanation import NEEDS
 from vit.explain.methods import METHODS
 from vit.page import Models, build
 from vit.page.explorer import packing
+from vit.page.handlers import Handlers
 from vit.page.models import REGISTERS
 from vit.photos.examples import example_photos
 
@@ -614,8 +615,11 @@ def test_sinks_are_moved_to_registers_and_back(visit, imagenet):
         visitor = visit(url, imagenet)
         visitor.drop(CAT)
         assert visitor.explanation.outliers()[1][11].any()
+        visitor.slide("layer", 10)
         visitor.part("give-registers").click()
         expect(visitor.part("given")).to_be_visible(timeout=120_000)
+        expect(visitor.part("layer")).to_have_value("10")  # to be compared
+        visitor.slide("layer", 11)
         expect(visitor.part("sinks")).to_be_hidden()
         for registers in (True, False):
             visitor.classifier = models.get(imagenet.name + REGISTERS) if registers else imagenet
@@ -739,6 +743,36 @@ def test_the_address_follows_and_back_goes_back(visit):
     expect(visitor.part("back")).to_be_hidden()
     visitor.page.go_forward()
     expect(visitor.part("back")).to_be_visible()
+
+
+@pytest.mark.parametrize("model", ["everyday", "foodvision-mini"])
+@pytest.mark.parametrize("how", ["own", "example"])
+def test_a_photo_that_is_chosen_while_a_link_is_followed_stays(visit, monkeypatch, classifier, model, how):
+    followed, go_on = threading.Event(), threading.Event()
+    load = Handlers._loading
+
+    def slow(*asked):
+        followed.set()
+        go_on.wait(20)
+        yield from load(*asked)
+
+    monkeypatch.setattr(Handlers, "_loading", slow)
+    visitor = visit(path=f"?example=sushi&model={model}")
+    assert followed.wait(20)
+    if how == "own":
+        visitor.page.set_input_files("input[type=file]", CAT)
+    else:
+        visitor.page.locator('.examples [data-name="pizza"]').click()
+    photo = CAT if how == "own" else EXAMPLES["pizza"]
+    visitor.sees(photo)
+    go_on.set()
+    visitor.page.wait_for_timeout(1500)
+    visitor.classifier = vit.load(model)
+    expect(visitor.part("model-name")).to_have_text("Everyday" if model == "everyday" else "FoodVision Mini")
+    visitor.sees(photo)
+    expect(visitor.part("loading")).to_be_hidden()
+    visitor.plain()
+    assert close(visitor.patches(), drawing.heat(visitor.explanation.class_attention()[11]))
 
 
 def test_another_photo_is_looked_at_from_the_last_layer_on(visit):

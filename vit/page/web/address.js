@@ -1,6 +1,6 @@
 // The address says what is shown, so that reload, Back and Forward work, and a link is the address.
 
-import { load } from "./loading.js";
+import { follow } from "./loading.js";
 import { prefix, returned, SETTINGS, words } from "./view.js";
 
 /** @import { Explained } from "./data/shown.js" */
@@ -49,16 +49,16 @@ export function keepAddress(context, put) {
     if (state.explanation && sameModel && samePhoto) return store.set(returned(state, linked));
     store.set({ linked });
     if (kept?.photo) put(kept.photo);
-    if (example || !sameModel) load(context, "follow_link", { example, model });
+    if (example || !sameModel) follow(context, { example, model: sameModel ? null : model });
   });
 }
 
 /** The photo and the model that a link names, where they are not those that the page opens with. */
 export function named(/** @type {Context} */ { slot, store }, /** @type {string | undefined} */ opening) {
   const { linked } = store.get();
-  const [example, model] = [linked?.get("example") ?? null, linked?.get("model") ?? null];
-  const isElsewhere = example || (model && model !== opening);
-  return slot === "a" && isElsewhere ? { example, model } : null;
+  const [example, named] = [linked?.get("example") ?? null, linked?.get("model") ?? null];
+  const model = named === opening ? null : named;
+  return slot === "a" && (example || model) ? { example, model } : null;
 }
 
 const OURS = new Set([

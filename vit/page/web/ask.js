@@ -84,6 +84,7 @@ export function createAsk(trigger, wanted, isWaiting) {
     /** Ends what was asked: its answer is not waited for any more. */
     cancel(/** @type {string} */ event, /** @type {string[]} */ ...kinds) {
       for (const kind of kinds) {
+        open.get(kind)?.resolve([]);
         open.delete(kind);
         running.delete(kind);
       }

@@ -5,7 +5,7 @@ import { createAsk } from "./ask.js";
 import { Explanation } from "./data/explanation.js";
 import { make, mendMessages, mount } from "./dom.js";
 import { frame, PLACES } from "./layout.js";
-import { load } from "./loading.js";
+import { follow, followNoFurther } from "./loading.js";
 import { playStory } from "./opening.js";
 import { createStore } from "./store.js";
 import { initialState, opened } from "./view.js";
@@ -73,10 +73,8 @@ export function start(/** @type {Component} */ { element, props, trigger, watch,
       .then(() => {
         const chosen = announced.get(slot); // by the visitor, meanwhile: what the link shows must not replace it
         const isLinked = !chosen || chosen.name === elsewhere.example;
-        if (isLinked) return load(context, "follow_link", elsewhere);
-        return elsewhere.model === props.value?.model
-          ? null
-          : load(context, "follow_link", { ...elsewhere, example: null });
+        if (isLinked) return follow(context, elsewhere);
+        return elsewhere.model ? follow(context, { ...elsewhere, example: null }) : null;
       })
       .then(() => {
         setTimeout(() => store.get().wanted ?? shown(), SOON); // a link to nothing
@@ -115,7 +113,10 @@ export function isShown(/** @type {string} */ slot, /** @type {string | null} */
 /** A photo was chosen: it is shown at once, and what is old is dimmed; null where it came to nothing. */
 export function announce(/** @type {string} */ slot, /** @type {Coming | null} */ coming) {
   announced.set(slot, coming);
-  explorers.get(slot)?.store.set({ coming, ...(coming && { photoMissing: false, failed: "" }) });
+  const context = explorers.get(slot);
+  if (!context) return;
+  context.store.set({ coming, ...(coming && { photoMissing: false, failed: "" }) });
+  if (coming) followNoFurther(context, coming.name);
 }
 
 /** Shows what the server made of a photo; null where there is none yet. */

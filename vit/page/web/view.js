@@ -179,6 +179,7 @@ export function initialState(slot, linked) {
     again: null,
     photoMissing: linked.get(`${prefix(slot)}photo`) === OWN,
     models: [],
+    following: null,
     loading: null,
     saving: false,
     failed: "",

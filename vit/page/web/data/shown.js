@@ -50,6 +50,7 @@ import { amount, capital, headName, layerName, ordinal, patchName, plain } from 
  * @property {boolean} photoMissing  the link was of a photo that is not in it
  * @property {object | null} again  a photo of one's own that was shown before the page was loaded again
  * @property {Model[]} models  those that can be chosen
+ * @property {Link | null} following  what a link names, on its way
  * @property {Loading | null} loading  a model, on its way
  * @property {boolean} saving  arrays are being made
  * @property {string} failed  a sentence
@@ -59,6 +60,7 @@ import { amount, capital, headName, layerName, ordinal, patchName, plain } from 
 /** @typedef {{ name: string, src: string }} Coming  the example's name, or the file's; "" the last photo of one's own, again */
 /** @typedef {{ source: string, name: string, size: string, knows: string, classes: number, look_for: string, any?: boolean }} Model */
 /** @typedef {{ source: string, share: number | null, text: string }} Loading */
+/** @typedef {{ example: string | null, model: string | null }} Link */
 
 /** @param {Explained} state */
 export const method = (state) =>
