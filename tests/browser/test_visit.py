@@ -387,6 +387,20 @@ def test_nothing_is_cut_off_and_what_unfolds_moves_nothing_aside(visit, width, h
     assert [visitor.part(part).bounding_box()["x"] for part in ("stage", "answer")] == places
 
 
+@pytest.mark.parametrize("height", [700, 900, 1000])
+@pytest.mark.parametrize("shown", ["", "&map=relevance&class=0&against=1", "&patch=87&head=1"])
+def test_the_layer_stays_in_the_caption(visit, height, shown):
+    visitor = visit(height=height, path=f"?example=spaghetti&layer=8&task=Where+does+it+look%3F{shown}")
+    visitor.sees(EXAMPLES["spaghetti"])
+    where, title = visitor.part("where"), visitor.part("title-line").bounding_box()
+    expect(where).to_contain_text("layer 9")
+    cut = """e => { const clip = e.parentElement.getBoundingClientRect(); const own = e.getBoundingClientRect();
+        return own.bottom > clip.bottom + 1 || own.right > clip.right + 1 || e.scrollWidth > e.clientWidth + 1; }"""
+    assert not where.evaluate(cut)
+    strip = visitor.part("strip").bounding_box()
+    assert title["y"] + title["height"] <= strip["y"] + 1
+
+
 def test_few_words_are_on_the_first_screen(visit):
     visitor = visit(height=900)
     visitor.sees(example_photos()[0])

@@ -160,14 +160,15 @@ export const ends = (/** @type {Explained} */ state, /** @type {Scale} */ scale)
 
 /** What the map is, in which layer, of which head. */
 export const title = (/** @type {Explained} */ state) =>
-  [caption(state), ...(ofWholeModel(state) ? [] : [layerName(state.layer)]), ...headOf(state)].join(", ");
+  [subject(state), ...(ofWholeModel(state) ? [] : [layerName(state.layer)]), ...headOf(state)].join(", ");
 
 /** The same for all its layers. */
-export const titleOfAll = (/** @type {Explained} */ state) => [caption(state), ...headOf(state)].join(", ");
+export const titleOfAll = (/** @type {Explained} */ state) => [subject(state), ...headOf(state)].join(", ");
 
 const headOf = (/** @type {Explained} */ state) => (byClass(state) ? [] : [headName(state.head)]);
 
-function caption(/** @type {Explained} */ state) {
+/** What the map is. */
+export function subject(/** @type {Explained} */ state) {
   const { explanation, against, direction } = state;
   const label = (/** @type {number} */ rank) => plain(explanation.predictions[rank].label);
   const { caption, of_token } = method(state);
