@@ -4,6 +4,7 @@ import base64
 import re
 import threading
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
@@ -399,6 +400,35 @@ def test_the_layer_stays_in_the_caption(visit, height, shown):
     assert not where.evaluate(cut)
     strip = visitor.part("strip").bounding_box()
     assert title["y"] + title["height"] <= strip["y"] + 1
+
+
+@pytest.mark.parametrize("width, height", [(1000, 800), (1440, 900), (1920, 1080), (2560, 1440)])
+def test_how_sure_it_was_stands_at_each_layer(visit, width, height):
+    visitor = visit(width=width, height=height, path="?example=spaghetti")
+    visitor.sees(EXAMPLES["spaghetti"])
+    places = """() => [...document.querySelectorAll('.pictures p')].map((name) => {
+        const words = document.createRange(); words.selectNodeContents(name);
+        const { left, right, top, bottom } = words.getBoundingClientRect(); return [left, right, top, bottom]; })"""
+    strip, tops = visitor.part("layers").bounding_box(), set()
+    for layer, [(label, share)] in enumerate(visitor.explanation.decided(1)):
+        visitor.slide("layer", layer)
+        now = visitor.page.locator(".pictures .now p")
+        expect(now).to_have_text(re.compile(rf"^{layer + 1} · [\d.<> ]+ %$"))
+        said = re.search(r"· .*?([\d.]+) %", now.text_content())
+        assert float(said[1]) == pytest.approx(100 * share, rel=0.06, abs=0.051)
+        names = visitor.page.evaluate(places)
+        assert all(one[1] + 3 < other[0] for one, other in pairwise(names))  # none over another
+        assert names[-1][1] < width and visitor.part("layers").bounding_box() == strip
+        tops.add(tuple(name[2] for name in names))
+        visitor.part("ribbon").hover(position={"x": strip_place(visitor, layer), "y": 8})
+        title = visitor.part("strip").get_attribute("title")
+        assert title.startswith(f"Layer {layer + 1}: {label}, ") and title.endswith(said[1] + " %")
+    assert len(tops) == 1  # nothing moves
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def strip_place(visitor, layer):
+    return (layer + 0.5) / 12 * visitor.part("ribbon").bounding_box()["width"]
 
 
 def test_few_words_are_on_the_first_screen(visit):
