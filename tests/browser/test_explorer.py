@@ -307,7 +307,7 @@ def test_the_picture_of_a_difference_is_that_of_drawing(visitor):
 
 
 # What is not read, in light mode: a colour over dark photos, one over light photos, and the photo's share.
-GROUNDS, SHARE = ((160, 173, 200), (92, 105, 138)), 0.4
+GROUNDS, SHARE = ((168, 174, 186), (98, 105, 121)), 0.4
 
 
 def seen(visitor):

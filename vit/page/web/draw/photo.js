@@ -6,7 +6,7 @@
 // What lies over a photo where it is not read, and how much of the photo is left, by night and by day. What is lit has to
 // stand out: over a black photo the night is lighter, and over a white one the day is darker, both evenly in between.
 const NIGHT = { left: 0.23, dark: { from: 0.1, ground: [68, 74, 94] }, light: { from: 0.4, ground: [16, 18, 26] } };
-const DAY = { left: 0.4, dark: { from: 0.25, ground: [160, 173, 200] }, light: { from: 0.65, ground: [92, 105, 138] } };
+const DAY = { left: 0.4, dark: { from: 0.25, ground: [168, 174, 186] }, light: { from: 0.65, ground: [98, 105, 121] } };
 
 /**
  * A part of the photo: in colour, in grey, and in grey with the lights down, or with too much light.
