@@ -882,6 +882,7 @@ def test_ones_own_photo_is_there_when_the_page_is_loaded_again(visit):
     visitor.page.reload()
     visitor.sees(CAT)
     expect(visitor.part("layer")).to_have_value("4")
+    expect(visitor.page.locator(".examples button").first).to_have_attribute("title", "your last photo")
     expect(visitor.part("photo-missing")).to_be_hidden()
 
 
