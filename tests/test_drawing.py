@@ -100,6 +100,15 @@ def test_zero_is_the_neutral_middle_of_signed_maps():
     for map in (np.array([[0.0, 5.0]]), np.array([[0.0, -0.1]]), np.zeros((1, 2))):
         assert np.array_equal(drawing.heat(map, signed=True)[0, 0], neutral)
     assert np.array_equal(drawing.heat(np.zeros((1, 1)), scale=(-1, 9), signed=True)[0, 0], neutral)
+    assert neutral.min() > 200  # light: a map of few differences is no black picture
+
+
+@pytest.mark.parametrize("opacity", [0, 0.6])
+def test_the_photo_below_a_signed_map_is_grey(opacity):
+    photo = Image.fromarray(np.random.default_rng(0).integers(0, 255, (8, 8, 3), np.uint8))
+    drawn = np.asarray(drawing.overlay(photo, np.zeros((2, 2)), (0, 0, 8, 8), opacity=opacity, signed=True))
+    expected = np.asarray(photo.convert("L"))[..., None] * (1 - opacity) + 255 * opacity
+    assert np.abs(drawn - expected).max() <= 2
 
 
 @pytest.mark.parametrize("value", [0.0, 0.3, -2.0])

@@ -286,7 +286,28 @@ def test_the_picture_is_that_of_drawing(visitor, smooth, opacity):
     assert difference.mean() < 2.5 and np.quantile(difference, 0.98) <= 16
 
 
-GROUND = ((206, 211, 220), 0.15)  # what is not read, in light mode: a colour, and the photo's share
+def test_the_picture_of_a_difference_is_that_of_drawing(visitor):
+    """Over a grey photo, whose own red and blue are not the map's."""
+    classes = visitor.part("classes").locator("button.class")
+    classes.nth(0).click()
+    classes.nth(1).click(modifiers=["Shift"])
+    visitor.slide("opacity", 60)
+    labels = [label for label, _ in visitor.classifier.predict(PIZZA)]
+    drawn = visitor.canvas()
+    height, width, _ = drawn.shape
+    box = visitor.explanation.box
+    expected = drawing.overlay(
+        visitor.photo.resize((width, height), Image.Resampling.BICUBIC, box=box, reducing_gap=3),
+        visitor.explanation.difference(labels[0], labels[1]),
+        (0, 0, width, height),
+        signed=True,
+    )
+    assert alike(drawn, np.asarray(expected).astype(int))
+    assert np.median(drawn) > 128  # light, though most of the map is near zero
+
+
+# What is not read, in light mode: a colour over dark photos, one over light photos, and the photo's share.
+GROUNDS, SHARE = ((168, 174, 186), (98, 105, 121)), 0.4
 
 
 def seen(visitor):
@@ -294,9 +315,9 @@ def seen(visitor):
     height, width, _ = visitor.canvas().shape
     photo = visitor.photo.resize((width, height), Image.Resampling.BICUBIC, box=visitor.explanation.box, reducing_gap=3)
     colour = np.asarray(photo).astype(float)
-    ground, share = GROUND
     grey = (colour @ [0.299, 0.587, 0.114])[..., None].repeat(3, axis=-1)
-    return colour, np.asarray(ground) * (1 - share) + grey * share
+    ground = [np.interp(grey.mean() / 255, (0.25, 0.65), ends) for ends in zip(*GROUNDS)]
+    return colour, np.asarray(ground) * (1 - SHARE) + grey * SHARE
 
 
 def field(found, height, width):

@@ -1,12 +1,15 @@
 """A visit from the first photo to what is taken away: upload, examples, keyboard, phone, models, exports, links."""
 
+import base64
 import re
 import threading
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
 import numpy as np
+import pillow_heif
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser.visitor import Visitor, close, picture, serving
@@ -26,6 +29,7 @@ from vit.explain.explanation import NEEDS
 from vit.explain.methods import METHODS
 from vit.page import Models, build
 from vit.page.explorer import packing
+from vit.page.handlers import Handlers
 from vit.page.models import REGISTERS
 from vit.photos.examples import example_photos
 
@@ -384,6 +388,49 @@ def test_nothing_is_cut_off_and_what_unfolds_moves_nothing_aside(visit, width, h
     assert [visitor.part(part).bounding_box()["x"] for part in ("stage", "answer")] == places
 
 
+@pytest.mark.parametrize("height", [700, 900, 1000])
+@pytest.mark.parametrize("shown", ["", "&map=relevance&class=0&against=1", "&patch=87&head=1"])
+def test_the_layer_stays_in_the_caption(visit, height, shown):
+    visitor = visit(height=height, path=f"?example=spaghetti&layer=8&task=Where+does+it+look%3F{shown}")
+    visitor.sees(EXAMPLES["spaghetti"])
+    where, title = visitor.part("where"), visitor.part("title-line").bounding_box()
+    expect(where).to_contain_text("layer 9")
+    cut = """e => { const clip = e.parentElement.getBoundingClientRect(); const own = e.getBoundingClientRect();
+        return own.bottom > clip.bottom + 1 || own.right > clip.right + 1 || e.scrollWidth > e.clientWidth + 1; }"""
+    assert not where.evaluate(cut)
+    strip = visitor.part("strip").bounding_box()
+    assert title["y"] + title["height"] <= strip["y"] + 1
+
+
+@pytest.mark.parametrize("width, height", [(1000, 800), (1440, 900), (1920, 1080), (2560, 1440)])
+def test_how_sure_it_was_stands_at_each_layer(visit, width, height):
+    visitor = visit(width=width, height=height, path="?example=spaghetti")
+    visitor.sees(EXAMPLES["spaghetti"])
+    places = """() => [...document.querySelectorAll('.pictures p')].map((name) => {
+        const words = document.createRange(); words.selectNodeContents(name);
+        const { left, right, top, bottom } = words.getBoundingClientRect(); return [left, right, top, bottom]; })"""
+    strip, tops = visitor.part("layers").bounding_box(), set()
+    for layer, [(label, share)] in enumerate(visitor.explanation.decided(1)):
+        visitor.slide("layer", layer)
+        now = visitor.page.locator(".pictures .now p")
+        expect(now).to_have_text(re.compile(rf"^{layer + 1} · [\d.<> ]+ %$"))
+        said = re.search(r"· .*?([\d.]+) %", now.text_content())
+        assert float(said[1]) == pytest.approx(100 * share, rel=0.06, abs=0.051)
+        names = visitor.page.evaluate(places)
+        assert all(one[1] + 3 < other[0] for one, other in pairwise(names))  # none over another
+        assert names[-1][1] < width and visitor.part("layers").bounding_box() == strip
+        tops.add(tuple(name[2] for name in names))
+        visitor.part("ribbon").hover(position={"x": strip_place(visitor, layer), "y": 8})
+        title = visitor.part("strip").get_attribute("title")
+        assert title.startswith(f"Layer {layer + 1}: {label}, ") and title.endswith(said[1] + " %")
+    assert len(tops) == 1  # nothing moves
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def strip_place(visitor, layer):
+    return (layer + 0.5) / 12 * visitor.part("ribbon").bounding_box()["width"]
+
+
 def test_few_words_are_on_the_first_screen(visit):
     visitor = visit(height=900)
     visitor.sees(example_photos()[0])
@@ -441,6 +488,20 @@ def test_dark_mode(visit):
     for visitor in (light, dark):
         visitor.plain()
     assert np.array_equal(light.canvas(), dark.canvas())  # what measures means the same
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("shade", [0, 255])
+def test_what_is_lit_stands_out_on_black_and_on_white(visit, scheme, shade, tmp_path):
+    noise = np.random.default_rng(0).integers(0, 12, (224, 224, 3))
+    Image.fromarray(np.abs(shade - noise).astype(np.uint8)).save(path := tmp_path / "plain.png")
+    visitor = visit(color_scheme=scheme)
+    visitor.drop(path)
+    found = np.where(visitor.explanation.outliers()[1][11], np.nan, visitor.explanation.class_attention()[11]).ravel()
+    drawn = visitor.patches().reshape(-1, 3)
+    lit, unlit = drawn[np.nanargmax(found)], drawn[np.nanargmin(found)]
+    assert np.abs(lit - shade).max() < 16
+    assert np.abs(lit - unlit).min() > 40
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -598,8 +659,11 @@ def test_sinks_are_moved_to_registers_and_back(visit, imagenet):
         visitor = visit(url, imagenet)
         visitor.drop(CAT)
         assert visitor.explanation.outliers()[1][11].any()
+        visitor.slide("layer", 10)
         visitor.part("give-registers").click()
         expect(visitor.part("given")).to_be_visible(timeout=120_000)
+        expect(visitor.part("layer")).to_have_value("10")  # to be compared
+        visitor.slide("layer", 11)
         expect(visitor.part("sinks")).to_be_hidden()
         for registers in (True, False):
             visitor.classifier = models.get(imagenet.name + REGISTERS) if registers else imagenet
@@ -725,6 +789,63 @@ def test_the_address_follows_and_back_goes_back(visit):
     expect(visitor.part("back")).to_be_visible()
 
 
+@pytest.mark.parametrize("model", ["everyday", "foodvision-mini"])
+@pytest.mark.parametrize("how", ["own", "example"])
+def test_a_photo_that_is_chosen_while_a_link_is_followed_stays(visit, monkeypatch, classifier, model, how):
+    followed, go_on = threading.Event(), threading.Event()
+    load = Handlers._loading
+
+    def slow(*asked):
+        followed.set()
+        go_on.wait(20)
+        yield from load(*asked)
+
+    monkeypatch.setattr(Handlers, "_loading", slow)
+    visitor = visit(path=f"?example=sushi&model={model}")
+    assert followed.wait(20)
+    if how == "own":
+        visitor.page.set_input_files("input[type=file]", CAT)
+    else:
+        visitor.page.locator('.examples [data-name="pizza"]').click()
+    photo = CAT if how == "own" else EXAMPLES["pizza"]
+    visitor.sees(photo)
+    go_on.set()
+    visitor.page.wait_for_timeout(1500)
+    visitor.classifier = vit.load(model)
+    expect(visitor.part("model-name")).to_have_text("Everyday" if model == "everyday" else "FoodVision Mini")
+    visitor.sees(photo)
+    expect(visitor.part("loading")).to_be_hidden()
+    visitor.plain()
+    assert close(visitor.patches(), drawing.heat(visitor.explanation.class_attention()[11]))
+
+
+def test_another_photo_is_looked_at_from_the_last_layer_on(visit):
+    visitor = visit()
+    visitor.drop(CAT)
+    layer = visitor.part("layer")
+    visitor.slide("layer", 3)
+    visitor.page.locator('.examples [data-name="sushi"]').click()
+    visitor.sees(EXAMPLES["sushi"])
+    expect(layer).to_have_value("11")
+    visitor.slide("layer", 4)
+    choose_model(visitor, "FoodVision Mini")
+    expect(visitor.part("model-name")).to_have_text("FoodVision Mini")
+    expect(layer).to_have_value("4")
+    visitor.choose("head", 1)
+    expect(visitor.page).to_have_url(re.compile("layer=4&head=1"))
+    visitor.classifier = vit.load("foodvision-mini")
+    visitor.drop(CAT)
+    expect(layer).to_have_value("4")
+    visitor.choose("head", "mean")
+    visitor.page.locator('.examples [data-name="pizza"]').click()
+    visitor.sees(EXAMPLES["pizza"])
+    expect(layer).to_have_value("11")
+    expect(visitor.page).to_have_url(re.compile("example=pizza.*layer=11"))
+    visitor.page.go_back()
+    visitor.sees(CAT)
+    expect(layer).to_have_value("4")
+
+
 def test_a_link_opens_a_class_of_another_model(visit):
     visitor = visit(
         path="?example=pizza&model=foodvision-mini&map=relevance&class=1&layer=3",
@@ -761,7 +882,90 @@ def test_ones_own_photo_is_there_when_the_page_is_loaded_again(visit):
     visitor.page.reload()
     visitor.sees(CAT)
     expect(visitor.part("layer")).to_have_value("4")
+    expect(visitor.page.locator(".examples button").first).to_have_attribute("title", "your last photo")
     expect(visitor.part("photo-missing")).to_be_hidden()
+
+
+def thumbnail(visitor):
+    """The pixels of the photo of one's own in the rail (144, 144, 3)."""
+    drawn = (
+        visitor.page.locator(".examples button")
+        .first.locator("img")
+        .evaluate(
+            """async (image) => {
+            await image.decode();
+            const canvas = Object.assign(document.createElement("canvas"), { width: 144, height: 144 });
+            canvas.getContext("2d").drawImage(image, 0, 0);
+            return canvas.toDataURL("image/png");
+        }"""
+        )
+    )
+    return picture(base64.b64decode(drawn.partition(",")[2]))
+
+
+def the_middle(photo):
+    side = min(photo.size)
+    left, top = (photo.width - side) / 2, (photo.height - side) / 2
+    return np.asarray(photo.resize((144, 144), box=(left, top, left + side, top + side), reducing_gap=3)).astype(int)
+
+
+@pytest.mark.parametrize("format", ["png", "heic"])
+def test_ones_own_photo_has_its_place_in_the_rail(visit, format, tmp_path):
+    pillow_heif.register_heif_opener()
+    with Image.open(CAT) as cat:
+        cat.save(path := tmp_path / f"own.{format}")
+    visitor = visit()
+    buttons = visitor.page.locator(".examples button")
+    visitor.drop(path)
+    expect(buttons).to_have_count(15)
+    expect(buttons.first).to_have_attribute("aria-pressed", "true")
+    assert np.abs(thumbnail(visitor) - the_middle(visitor.photo)).mean() < 6
+    visitor.page.locator('.examples [data-name="spaghetti"]').click()
+    visitor.sees(EXAMPLES["spaghetti"])
+    expect(buttons.first).to_have_attribute("aria-pressed", "false")
+    visitor.page.keyboard.press("ArrowUp")
+    expect(buttons.first).to_be_focused()
+    visitor.page.keyboard.press("Enter")
+    visitor.sees(path)
+    expect(buttons.first).to_have_attribute("aria-pressed", "true")
+    expect(visitor.page.locator('.examples [aria-pressed="true"]')).to_have_count(1)
+    visitor.plain()
+    assert close(visitor.patches(), drawing.heat(visitor.explanation.class_attention()[11]))
+
+
+def test_only_the_last_photo_of_ones_own_is_in_the_rail(visit, photos, tmp_path):
+    visitor = visit(width=390, has_touch=True, is_mobile=True)
+    visitor.drop(CAT)
+    photos[2].save(path := tmp_path / "second.png")
+    visitor.drop(path)
+    buttons = visitor.page.locator(".examples button")
+    expect(buttons).to_have_count(15)
+    assert np.abs(thumbnail(visitor) - the_middle(photos[2])).mean() < 6
+    visitor.page.locator('.examples [data-name="sushi"]').tap()
+    visitor.sees(EXAMPLES["sushi"])
+    buttons.first.tap()
+    visitor.sees(path)
+    expect(buttons.first).to_be_in_viewport(ratio=0.9)
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
+    (tmp_path / "text.png").write_text("hello")
+    visitor.page.set_input_files("input[type=file]", tmp_path / "text.png")
+    expect(visitor.page.get_by_text("is not a photo that can be read")).to_be_visible()
+    expect(buttons.first).to_have_attribute("aria-pressed", "true")  # it is shown still
+
+
+def test_a_photo_of_the_rail_that_is_no_longer_kept_gets_a_sentence(visit, photos, tmp_path):
+    visitor = visit()
+    photos[1].save(path := tmp_path / "gone.png")
+    visitor.drop(path)
+    visitor.page.locator('.examples [data-name="sushi"]').click()
+    visitor.sees(EXAMPLES["sushi"])
+    for kept in Path(get_upload_folder()).glob("*/gone.png"):
+        kept.unlink()
+    visitor.page.locator(".examples button").first.click()
+    expect(visitor.page.get_by_text("The photo is no longer kept here: choose it again.")).to_be_visible()
+    expect(visitor.page.locator(".explorer")).to_have_attribute("aria-busy", "false")
+    expect(visitor.page.locator('.examples [data-name="sushi"]')).to_have_attribute("aria-pressed", "true")
+    visitor.sees(EXAMPLES["sushi"])
 
 
 def test_a_photo_that_is_chosen_is_seen_at_once_and_what_is_old_is_dimmed(visit):
@@ -937,5 +1141,5 @@ def test_texts_from_outside_are_only_ever_text(visit, tmp_path):
         visitor.part("task-field").fill(evil[0])
         visitor.settle()
         assert visitor.page.evaluate("window.hacked") is None
-        assert visitor.page.locator(".explorer img:not(.coming), .explorer b").count() == 0
+        assert visitor.page.locator(".explorer img:not(.coming, .examples img), .explorer b").count() == 0
         assert visitor.text("title").startswith("Lit = relevance for ")

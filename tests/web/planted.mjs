@@ -11,6 +11,8 @@ export const METHODS = [
   { ...METHOD, name: "grad_cam", title: "Grad-CAM", columns: "classes", missing: "Grad-CAM needs two layers." },
 ];
 
+export const PHOTO = { path: "/kept/cat.jpg", url: "cat.jpg", orig_name: "cat.jpg" };
+
 /** All of the attention, as it comes after the first file. */
 export const attention = {
   attention: { shape: [2, 2, 3, 3], data: Uint8Array.from({ length: 2 * 2 * 3 * 3 }, (_, place) => place) },
@@ -49,7 +51,7 @@ export function explanation(changes = {}) {
 
 export function state(changes = {}, link = "", slot = "a") {
   const fresh = initialState(slot, new URLSearchParams(link));
-  return { ...fresh, ...opened(fresh, explanation()), ...changes };
+  return { ...fresh, ...opened(fresh, explanation(), PHOTO), ...changes };
 }
 
 /** A tensor of 32-bit numbers. */

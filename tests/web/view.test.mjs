@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { choose, initialState, opened, pin, returned, SETTINGS, words } from "../../vit/page/web/view.js";
-import { explanation, state } from "./planted.mjs";
+import { explanation, PHOTO, state } from "./planted.mjs";
 
 /** A store that tells nobody. */
 function held(current) {
@@ -28,6 +28,17 @@ test("another map lets the patch and the second class go", () => {
   assert.equal(store.get().against, 2);
   choose(store, { chosen: 1 });
   assert.equal(store.get().against, null);
+});
+
+test("another photo is looked at from the last layer on, another model's of the same photo where it was", () => {
+  const dog = { ...PHOTO, path: "/kept/dog.jpg" };
+  const layerOf = (changes, photo) => opened(state({ layer: 0, ...changes }), explanation(), photo).layer;
+  assert.equal(layerOf({}, dog), 1);
+  assert.equal(layerOf({ head: "max" }, dog), 1);
+  assert.equal(layerOf({ head: 1 }, dog), 0); // compared from photo to photo
+  assert.equal(layerOf({ head: 1, map: "relevance" }, dog), 1); // which has no heads
+  assert.equal(layerOf({}, PHOTO), 0);
+  assert.equal(layerOf({ linked: new URLSearchParams("layer=0") }, dog), 0);
 });
 
 test("what is reset is a setting itself", () => {
@@ -88,7 +99,7 @@ test("a photo of one's own is not in the address, which says so; a line of text 
   assert.equal(words(own).get("example"), null);
   const linked = initialState("a", words(own));
   assert.deepEqual([linked.photoMissing, linked.task], [true, own.task]);
-  assert.equal(opened(linked, explanation({ example: null })).photoMissing, false);
+  assert.equal(opened(linked, explanation({ example: null }), PHOTO).photoMissing, false);
 });
 
 test("Back to an address sets what it does not name as it was at first", () => {

@@ -28,7 +28,7 @@ Box = tuple[float, float, float, float]
 Scale = tuple[float, float]  # the values of the first and of the last colour
 
 LOW_TO_HIGH = "inferno"
-SIGNED = "berlin" if "berlin" in matplotlib.colormaps else "RdBu_r"  # berlin came with matplotlib 3.10
+SIGNED = "bwr"  # white in the middle, so that what makes no difference leaves the photo light
 LEAST_CELL = 150  # a sheet's pixels for each map, to have room for a title
 FOOT, LEAST_WIDTH = 80, 360  # a sheet's pixels for the colour bar and its words
 
@@ -54,7 +54,8 @@ def overlay(
 
     A pixel belongs to the patch under its middle. Smooth goes evenly from the middle of a patch to the next, by the
     values and not the colours; it is bilinear, for bicubic would invent values that no patch has. The more opaque the
-    map, the paler the photo below, so that its own colours are not taken for the map's.
+    map, the paler the photo below, so that its own colours are not taken for the map's; grey below a signed one, as
+    photos are red and blue themselves.
     """
     steps = _steps(_array(map), scale, signed)
     left, columns = _places(box[0], box[2], photo.width, steps.shape[1])
@@ -68,7 +69,7 @@ def overlay(
     else:
         colours = _colours(steps, signed).take(columns.astype(int), axis=1).take(rows.astype(int), axis=0)
     area = (left, top, left + len(columns), top + len(rows))
-    seen = Image.blend(photo.crop(area).convert("RGB"), grey.crop(area).convert("RGB"), opacity)
+    seen = Image.blend(photo.crop(area).convert("RGB"), grey.crop(area).convert("RGB"), 1 if signed else opacity)
     picture.paste(Image.blend(seen, Image.fromarray(colours), opacity), area)
     return picture
 

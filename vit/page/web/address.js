@@ -1,6 +1,6 @@
 // The address says what is shown, so that reload, Back and Forward work, and a link is the address.
 
-import { load } from "./loading.js";
+import { follow } from "./loading.js";
 import { prefix, returned, SETTINGS, words } from "./view.js";
 
 /** @import { Explained } from "./data/shown.js" */
@@ -12,10 +12,9 @@ const SETTLED = 250; // milliseconds
 
 /**
  * @param {Context} context
- * @param {() => { path: string } | null} photo  the file that is shown now
  * @param {(photo: object) => void} put  shows a file again
  */
-export function keepAddress(context, photo, put) {
+export function keepAddress(context, put) {
   const { slot, store } = context;
   if (slot !== "a") return; // one address, which the first has
   let timer = 0;
@@ -27,7 +26,7 @@ export function keepAddress(context, photo, put) {
     for (const [word, value] of now) if (!isOurs(word)) next.append(word, value); // such as Gradio's own
     if (String(now) === String(next)) return;
     const isStop = [...now.keys()].length > 0 && STOPS.some((word) => now.get(word) !== next.get(word));
-    const kept = state.explanation.example ? null : photo();
+    const kept = state.explanation.example ? null : state.photo;
     history[isStop ? "pushState" : "replaceState"]({ photo: kept }, "", `?${next}`);
   };
 
@@ -46,20 +45,20 @@ export function keepAddress(context, photo, put) {
     const [example, model] = [linked.get("example"), linked.get("model")];
     const sameModel = !model || model === state.explanation?.model;
     const shown = state.explanation?.example ?? null;
-    const samePhoto = kept?.photo ? kept.photo.path === photo()?.path : example === shown;
+    const samePhoto = kept?.photo ? kept.photo.path === state.photo?.path : example === shown;
     if (state.explanation && sameModel && samePhoto) return store.set(returned(state, linked));
     store.set({ linked });
     if (kept?.photo) put(kept.photo);
-    if (example || !sameModel) load(context, "follow_link", { example, model });
+    if (example || !sameModel) follow(context, { example, model: sameModel ? null : model });
   });
 }
 
 /** The photo and the model that a link names, where they are not those that the page opens with. */
 export function named(/** @type {Context} */ { slot, store }, /** @type {string | undefined} */ opening) {
   const { linked } = store.get();
-  const [example, model] = [linked?.get("example") ?? null, linked?.get("model") ?? null];
-  const isElsewhere = example || (model && model !== opening);
-  return slot === "a" && isElsewhere ? { example, model } : null;
+  const [example, named] = [linked?.get("example") ?? null, linked?.get("model") ?? null];
+  const model = named === opening ? null : named;
+  return slot === "a" && (example || model) ? { example, model } : null;
 }
 
 const OURS = new Set([

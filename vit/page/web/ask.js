@@ -3,7 +3,7 @@
 import { parse } from "./data/safetensors.js";
 
 /** @import { File } from "./data/safetensors.js" */
-/** @typedef {{ url: string, orig_name: string }} FileData */
+/** @typedef {{ url: string, orig_name: string, path?: string }} FileData */
 /** @typedef {{ share: number, text: string }} Progress */
 /** @typedef {{ asked: { kind: string, number: number }, files: FileData[], progress: Progress | null, done: boolean }} Answer  see explorer/__init__.py */
 
@@ -84,6 +84,7 @@ export function createAsk(trigger, wanted, isWaiting) {
     /** Ends what was asked: its answer is not waited for any more. */
     cancel(/** @type {string} */ event, /** @type {string[]} */ ...kinds) {
       for (const kind of kinds) {
+        open.get(kind)?.resolve([]);
         open.delete(kind);
         running.delete(kind);
       }

@@ -1,4 +1,4 @@
-// Another model: it is asked for, and its progress is shown until it is there.
+// Another model, and what links name: it is asked for, and its progress is shown until it is there.
 
 /** @import { Context } from "./dom.js" */
 
@@ -18,7 +18,7 @@ export async function load({ store, ask: { ask, cancel } }, kind, data) {
   /** @type {import("./data/shown.js").Loading} */
   let now = { source, share: null, text: `Loading ${name} …` };
   if (store.get().loading) cancelLoad({ cancel }); // another one was wanted before
-  const timer = setTimeout(() => store.set({ loading: now }), SOON);
+  const timer = source ? setTimeout(() => store.set({ loading: now }), SOON) : 0;
   const isOurs = () => store.get().loading?.source === source;
   await ask(kind, { registers: false, example: null, ...data }, undefined, ({ share, text }) => {
     now = { source, share: share || null, text };
@@ -26,4 +26,25 @@ export async function load({ store, ask: { ask, cancel } }, kind, data) {
   });
   clearTimeout(timer);
   if (isOurs()) store.set({ loading: null });
+}
+
+/**
+ * The example and the model that a link names, each null where it stays.
+ * @param {Context} context
+ * @param {import("./data/shown.js").Link} link
+ */
+export async function follow(context, link) {
+  const { store } = context;
+  store.set({ following: link });
+  await load(context, "follow_link", link);
+  if (store.get().following === link) store.set({ following: null });
+}
+
+/** A photo was chosen while a link was followed, whose own must not replace it: of the link, the model is left. */
+export function followNoFurther(/** @type {Context} */ context, /** @type {string} */ chosen) {
+  const { following } = context.store.get();
+  if (!following?.example || following.example === chosen) return;
+  cancelLoad(context.ask);
+  context.store.set({ following: null });
+  if (following.model) follow(context, { ...following, example: null });
 }

@@ -5,17 +5,23 @@ import { createAsk } from "./ask.js";
 import { Explanation } from "./data/explanation.js";
 import { make, mendMessages, mount } from "./dom.js";
 import { frame, PLACES } from "./layout.js";
-import { load } from "./loading.js";
+import { follow, followNoFurther } from "./loading.js";
 import { playStory } from "./opening.js";
 import { createStore } from "./store.js";
 import { initialState, opened } from "./view.js";
 
-/** @import { Answer } from "./ask.js" */
+/** @import { Answer, FileData } from "./ask.js" */
 /** @import { File } from "./data/safetensors.js" */
 /** @import { Coming, Model } from "./data/shown.js" */
 /** @import { Context } from "./dom.js" */
 /** @import { Component } from "./early.js" */
-/** @typedef {{ root: HTMLElement, put: (photo: object) => void, press: (example: string) => void }} Photos  the photo box */
+/**
+ * @typedef {object} Photos  The photo box.
+ * @property {HTMLElement} root
+ * @property {(photo: object) => void} put  shows a file again
+ * @property {(example: string) => void} press  "" is the photo of one's own
+ * @property {(photo: FileData, picture: ImageBitmap) => void} keep  that is one's own
+ */
 
 const SOON = 2000; // milliseconds in which a photo that a link names is on its way
 
@@ -59,7 +65,7 @@ export function start(/** @type {Component} */ { element, props, trigger, watch,
 
   askForMore(context, there);
   const linked = location.search.length > 1;
-  const shown = () => open(context, props.value?.explanation?.url);
+  const shown = () => open(context, props.value);
   watch("value", shown);
   const elsewhere = named(context, props.value?.model);
   if (elsewhere)
@@ -67,20 +73,14 @@ export function start(/** @type {Component} */ { element, props, trigger, watch,
       .then(() => {
         const chosen = announced.get(slot); // by the visitor, meanwhile: what the link shows must not replace it
         const isLinked = !chosen || chosen.name === elsewhere.example;
-        if (isLinked) return load(context, "follow_link", elsewhere);
-        return elsewhere.model === props.value?.model
-          ? null
-          : load(context, "follow_link", { ...elsewhere, example: null });
+        if (isLinked) return follow(context, elsewhere);
+        return elsewhere.model ? follow(context, { ...elsewhere, example: null }) : null;
       })
       .then(() => {
         setTimeout(() => store.get().wanted ?? shown(), SOON); // a link to nothing
       });
   const photo = elsewhere || again ? null : shown().then(() => playStory(context, linked));
-  keepAddress(
-    context,
-    () => props.value?.photo ?? null,
-    (photo) => boxes.get(slot)?.put(photo),
-  );
+  keepAddress(context, (photo) => boxes.get(slot)?.put(photo));
   return photo;
 }
 
@@ -104,8 +104,8 @@ function dock(/** @type {string} */ slot) {
   context.store.show(({ coming, explanation }) => photos.press(coming ? coming.name : (explanation?.example ?? "")));
 }
 
-/** Whether an example is shown, and none other is on its way. */
-export function isShown(/** @type {string} */ slot, /** @type {string} */ example) {
+/** Whether an example is shown, or with null a photo of one's own, and none other is on its way. */
+export function isShown(/** @type {string} */ slot, /** @type {string | null} */ example) {
   const { coming, explanation } = explorers.get(slot)?.store.get() ?? {};
   return !coming && explanation?.example === example;
 }
@@ -113,18 +113,27 @@ export function isShown(/** @type {string} */ slot, /** @type {string} */ exampl
 /** A photo was chosen: it is shown at once, and what is old is dimmed; null where it came to nothing. */
 export function announce(/** @type {string} */ slot, /** @type {Coming | null} */ coming) {
   announced.set(slot, coming);
-  explorers.get(slot)?.store.set({ coming, ...(coming && { photoMissing: false, failed: "" }) });
+  const context = explorers.get(slot);
+  if (!context) return;
+  context.store.set({ coming, ...(coming && { photoMissing: false, failed: "" }) });
+  if (coming) followNoFurther(context, coming.name);
 }
 
-async function open(/** @type {Context} */ { store, ask }, /** @type {string | undefined} */ url) {
+/** Shows what the server made of a photo; null where there is none yet. */
+async function open(
+  /** @type {Context} */ { slot, store, ask },
+  /** @type {{ photo: FileData, explanation: FileData } | null} */ files,
+) {
   const { wanted, explanation: before } = store.get();
-  if (!url) return;
+  if (!files) return;
+  const { url } = files.explanation;
   if (url === wanted) return before?.url === url ? store.set({ coming: null }) : undefined;
   store.set({ wanted: url });
   try {
     const read = () => ask.read(url, async (file) => new Explanation(file, await pictureOf(file), url));
     const explanation = await read().catch(read); // a network may fail once
-    store.set(opened(store.get(), explanation));
+    store.set(opened(store.get(), explanation, files.photo));
+    if (!explanation.example) boxes.get(slot)?.keep(files.photo, explanation.picture);
     before?.picture.close();
   } catch (error) {
     const { message } = /** @type {Error} */ (error);

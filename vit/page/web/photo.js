@@ -13,7 +13,7 @@ const MARKUP = `
     <button type="button" class="way" data-part="paste">Paste</button>
     <p class="by-mouse">Or drop one anywhere on the page.</p>
   </div>
-  <div class="examples" data-part="examples" role="group" aria-label="Examples"></div>
+  <div class="examples" data-part="examples" role="group" aria-label="Photos"></div>
   <p class="said" data-part="said" role="status"></p>
   <dialog data-part="shutter" aria-label="Take a photo">
     <video data-part="finder" autoplay playsinline muted></video>
@@ -59,9 +59,11 @@ const STYLE = `
     .said { flex-basis: 100%; }
   }`;
 
+const SIDE = 144; // pixels of a thumbnail, as the examples have them
 const LARGE = 300_000; // bytes of a JPEG, from which on it is sent smaller
 const [LONGEST_SIDE, PANORAMA] = [1024, [512, 4096]]; // its pixels then, as packing.py has them
 
+/** @import { FileData } from "./ask.js" */
 /** @import { Component } from "./early.js" */
 
 export function start(/** @type {Component} */ { element, props, trigger, watch, upload, there }) {
@@ -80,7 +82,7 @@ export function start(/** @type {Component} */ { element, props, trigger, watch,
     part("ways").hidePopover();
     if (!file) return say("That was no file: save the photo first, then drop or choose it.");
     say("");
-    press("");
+    press(file.name);
     announce(slot, { name: file.name, src: URL.createObjectURL(file) });
     const { name, size, type } = file;
     const sent = (/** @type {{ path: string, url: string }} */ { path, url }) => {
@@ -107,7 +109,9 @@ export function start(/** @type {Component} */ { element, props, trigger, watch,
   /** @type {{ name: string, src: string }[]} */
   const given = props.examples;
   const examples = given.map(({ name, src }) => ({ name, src: new URL(src, document.baseURI).href }));
-  const buttons = examples.map((example) => exampleButton(example, pick));
+  const buttons = examples.map((example) =>
+    exampleButton(example, example.name.replaceAll("_", " "), () => pick(example)),
+  );
   function pick(/** @type {{ name: string, src: string }} */ example) {
     latest++;
     say("");
@@ -115,6 +119,25 @@ export function start(/** @type {Component} */ { element, props, trigger, watch,
     press(example.name);
     announce(slot, example);
     there.then(inTime(() => trigger("pick", { name: example.name })));
+  }
+  const own = exampleButton({ name: "", src: "" }, "your last photo", bringBack);
+  /** @type {FileData | null} */
+  let kept = null; // its file
+  function keep(/** @type {FileData} */ photo, /** @type {ImageBitmap} */ picture) {
+    if (!kept) {
+      buttons.unshift(own);
+      part("examples").prepend(own);
+    }
+    kept = photo;
+    own.firstElementChild.src = thumbnailOf(picture);
+  }
+  function bringBack() {
+    latest++;
+    say("");
+    if (isShown(slot, null)) return;
+    press("");
+    announce(slot, { name: "", src: own.firstElementChild.src });
+    there.then(inTime(() => put(kept)));
   }
   function press(/** @type {string} */ name) {
     for (const button of buttons) {
@@ -141,7 +164,7 @@ export function start(/** @type {Component} */ { element, props, trigger, watch,
   acceptShots(part, send, say);
   addStyle(STYLE, "photo");
   element.replaceChildren(root); // when it can be used
-  offer(slot, { root, put, press });
+  offer(slot, { root, put, press, keep });
   const linked = new URLSearchParams(location.search).get("example");
   const example = slot === "a" && examples.find(({ name }) => name === linked);
   if (example) announce(slot, example);
@@ -170,13 +193,24 @@ async function lighter(/** @type {File} */ file) {
 
 /**
  * @param {{ name: string, src: string }} example
- * @param {(example: { name: string, src: string }) => void} pick
+ * @param {string} title
+ * @param {() => void} onclick
  */
-function exampleButton(example, pick) {
-  const title = example.name.replaceAll("_", " ");
-  const button = make("button", { type: "button", title, onclick: () => pick(example) }, { name: example.name });
-  button.append(make("img", { alt: title, draggable: false, fetchPriority: "low", src: example.src }));
+function exampleButton({ name, src }, title, onclick) {
+  const button = make("button", { type: "button", title, onclick }, { name });
+  button.append(make("img", { alt: title, draggable: false, fetchPriority: "low", src }));
   return button;
+}
+
+/** The middle of a photo, as the server opened it: not every browser can draw a HEIC file. */
+function thumbnailOf(/** @type {ImageBitmap} */ picture) {
+  const { width, height } = picture;
+  const side = Math.min(width, height);
+  const canvas = make("canvas", { width: SIDE, height: SIDE });
+  const context = canvas.getContext("2d");
+  context.imageSmoothingQuality = "high";
+  context.drawImage(picture, (width - side) / 2, (height - side) / 2, side, side, 0, 0, SIDE, SIDE);
+  return canvas.toDataURL("image/jpeg", 0.8);
 }
 
 /** Scrolls the row of examples, and never the page. */

@@ -5,6 +5,7 @@ import { byClass, method, pinned, tokenMethod } from "./data/shown.js";
 import { MODE_NAMES } from "./modes.js";
 
 /** @import { Explanation } from "./data/explanation.js" */
+/** @import { FileData } from "./ask.js" */
 /** @import { Explained, State } from "./data/shown.js" */
 /** @typedef {{ get: () => State, set: (changes: Partial<State>) => void }} Store */
 /**
@@ -160,6 +161,7 @@ export function initialState(slot, linked) {
     linked,
     wanted: null,
     explanation: null,
+    photo: null,
     coming: null,
     attention: null,
     maps: {},
@@ -177,6 +179,7 @@ export function initialState(slot, linked) {
     again: null,
     photoMissing: linked.get(`${prefix(slot)}photo`) === OWN,
     models: [],
+    following: null,
     loading: null,
     saving: false,
     failed: "",
@@ -205,16 +208,19 @@ function fitted(explanation, name, value) {
  * What changes when a photo is opened, with what a link asks for.
  * @param {State} state
  * @param {Explanation} explanation
+ * @param {FileData} photo
  * @returns {Partial<State>}
  */
-export function opened(state, explanation) {
+export function opened(state, explanation, photo) {
+  const before = isAnother(state, photo) ? { ...state, layer: SETTINGS.layer.initial } : state;
   const settings = Object.keys(SETTINGS).map((name) => [
     name,
-    fitted(explanation, name, state[/** @type {keyof State} */ (name)]),
+    fitted(explanation, name, before[/** @type {keyof State} */ (name)]),
   ]);
   const fresh = {
     ...Object.fromEntries(settings),
     explanation,
+    photo,
     coming: null,
     attention: null,
     maps: {},
@@ -226,6 +232,18 @@ export function opened(state, explanation) {
     photoMissing: state.photoMissing && !!explanation.example,
   };
   return state.linked ? follow(state.linked, { ...state, ...fresh }) : fresh;
+}
+
+/**
+ * Whether the photo is a new one to look at, from the last layer on, which gives the answer; in the layer of a single
+ * head photos are compared.
+ * @param {State} state
+ * @param {FileData} photo
+ */
+function isAnother(state, photo) {
+  const { explanation, head } = state;
+  if (!explanation || state.photo?.path === photo.path) return false;
+  return typeof head !== "number" || byClass({ ...state, explanation });
 }
 
 /**

@@ -8,6 +8,7 @@ import { amount, capital, headName, layerName, ordinal, patchName, plain } from 
 /** @import { Direction, Explanation, Head, Method } from "./explanation.js" */
 /** @import { Maps, Scale } from "./maps.js" */
 /** @import { Tensors } from "./safetensors.js" */
+/** @import { FileData } from "../ask.js" */
 /**
  * @typedef {object} State  Of one slot: all that the page knows. The first part are the settings of view.js.
  * @property {string} mode
@@ -30,6 +31,7 @@ import { amount, capital, headName, layerName, ordinal, patchName, plain } from 
  * @property {string} slot
  * @property {string | null} wanted  the address of the explanation that is to be shown
  * @property {Explanation | null} explanation  null before the first photo
+ * @property {FileData | null} photo  its file, on the server
  * @property {Coming | null} coming  the photo that was chosen, while its explanation is on its way
  * @property {Tensors | null} attention  all of it, which comes last
  * @property {Tensors} maps  those of other methods
@@ -48,15 +50,17 @@ import { amount, capital, headName, layerName, ordinal, patchName, plain } from 
  * @property {boolean} photoMissing  the link was of a photo that is not in it
  * @property {object | null} again  a photo of one's own that was shown before the page was loaded again
  * @property {Model[]} models  those that can be chosen
+ * @property {Link | null} following  what a link names, on its way
  * @property {Loading | null} loading  a model, on its way
  * @property {boolean} saving  arrays are being made
  * @property {string} failed  a sentence
  * @property {string} said  to a screen reader, at once
  */
 /** @typedef {State & { explanation: Explanation }} Explained */
-/** @typedef {{ name: string, src: string }} Coming */
+/** @typedef {{ name: string, src: string }} Coming  the example's name, or the file's; "" the last photo of one's own, again */
 /** @typedef {{ source: string, name: string, size: string, knows: string, classes: number, look_for: string, any?: boolean }} Model */
 /** @typedef {{ source: string, share: number | null, text: string }} Loading */
+/** @typedef {{ example: string | null, model: string | null }} Link */
 
 /** @param {Explained} state */
 export const method = (state) =>
@@ -156,14 +160,15 @@ export const ends = (/** @type {Explained} */ state, /** @type {Scale} */ scale)
 
 /** What the map is, in which layer, of which head. */
 export const title = (/** @type {Explained} */ state) =>
-  [caption(state), ...(ofWholeModel(state) ? [] : [layerName(state.layer)]), ...headOf(state)].join(", ");
+  [subject(state), ...(ofWholeModel(state) ? [] : [layerName(state.layer)]), ...headOf(state)].join(", ");
 
 /** The same for all its layers. */
-export const titleOfAll = (/** @type {Explained} */ state) => [caption(state), ...headOf(state)].join(", ");
+export const titleOfAll = (/** @type {Explained} */ state) => [subject(state), ...headOf(state)].join(", ");
 
 const headOf = (/** @type {Explained} */ state) => (byClass(state) ? [] : [headName(state.head)]);
 
-function caption(/** @type {Explained} */ state) {
+/** What the map is. */
+export function subject(/** @type {Explained} */ state) {
   const { explanation, against, direction } = state;
   const label = (/** @type {number} */ rank) => plain(explanation.predictions[rank].label);
   const { caption, of_token } = method(state);

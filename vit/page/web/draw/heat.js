@@ -13,7 +13,7 @@ export const heat = {
   title: "Heat",
   about: "Colours measure: see the scale.",
 
-  // The part that was seen paler the more opaque the map, the rest grey and dim.
+  // The part that was seen paler the more opaque the map, and grey below red and blue; the rest grey and dim.
   draw(context, { colour, grey }, [left, top, right, bottom], { values, grid, scale, look }) {
     context.save();
     context.fillStyle = "rgb(33, 33, 33)";
@@ -25,8 +25,9 @@ export const heat = {
     context.clip();
     context.globalAlpha = 1;
     context.drawImage(colour, 0, 0);
-    context.globalAlpha = look.opacity;
+    context.globalAlpha = look.signed ? 1 : look.opacity;
     context.drawImage(grey, 0, 0);
+    context.globalAlpha = look.opacity;
     context.imageSmoothingEnabled = look.smooth;
     context.imageSmoothingQuality = "low";
     context.drawImage(heatTile(values, grid, scale, look), left, top, right - left, bottom - top);

@@ -3,7 +3,10 @@
 /** @import { Box } from "./overlays.js" */
 /** @typedef {{ colour: OffscreenCanvas, dim: OffscreenCanvas, pale: OffscreenCanvas, grey: OffscreenCanvas }} Photos */
 
-const [NIGHT, DAY] = ["rgb(16, 18, 24)", "rgb(206, 211, 220)"];
+// What lies over a photo where it is not read, and how much of the photo is left, by night and by day. What is lit has to
+// stand out: over a black photo the night is lighter, and over a white one the day is darker, both evenly in between.
+const NIGHT = { left: 0.23, dark: { from: 0.1, ground: [68, 74, 94] }, light: { from: 0.4, ground: [16, 18, 26] } };
+const DAY = { left: 0.4, dark: { from: 0.25, ground: [168, 174, 186] }, light: { from: 0.65, ground: [98, 105, 121] } };
 
 /**
  * A part of the photo: in colour, in grey, and in grey with the lights down, or with too much light.
@@ -22,23 +25,28 @@ export function photosOf(picture, size, view, width, height) {
   context.drawImage(picture, left, top, right - left, bottom - top, 0, 0, width, height);
   const pixels = context.getImageData(0, 0, width, height);
   const data = pixels.data;
+  let sum = 0;
   for (let at = 0; at < data.length; at += 4) {
     const luma = 0.299 * data[at] + 0.587 * data[at + 1] + 0.114 * data[at + 2];
+    sum += luma;
     data[at] = luma;
     data[at + 1] = luma;
     data[at + 2] = luma;
   }
   const grey = new OffscreenCanvas(width, height);
   contextOf(grey).putImageData(pixels, 0, 0);
-  return { colour, grey, dim: under(grey, NIGHT, 0.25), pale: under(grey, DAY, 0.15) };
+  const lightness = sum / (data.length / 4) / 255;
+  return { colour, grey, dim: under(grey, NIGHT, lightness), pale: under(grey, DAY, lightness) };
 }
 
 /**
  * @param {OffscreenCanvas} grey
- * @param {string} ground
- * @param {number} left  of the photo
+ * @param {typeof DAY} veil
+ * @param {number} lightness  of the photo, from 0 to 1
  */
-function under(grey, ground, left) {
+function under(grey, { left, dark, light }, lightness) {
+  const part = Math.min(1, Math.max(0, (lightness - dark.from) / (light.from - dark.from)));
+  const ground = `rgb(${dark.ground.map((value, at) => value + (light.ground[at] - value) * part)})`;
   const made = new OffscreenCanvas(grey.width, grey.height);
   const context = contextOf(made);
   context.fillStyle = ground;

@@ -56,7 +56,8 @@ const card = {
     .curves table { width: 100%; margin: 0; border: 0; border-collapse: collapse; font-size: 0.9em; font-variant-numeric: tabular-nums; }
     .curves table :is(td, th) { padding: 3px 6px; border: 0; border-bottom: 1px solid var(--line); text-align: right; font-weight: 400; }
     .curves table :is(td, th):first-child { text-align: left; padding-left: 0; } .curves th button { font-weight: 600; text-align: left; color: var(--c) !important; min-height: 24px; } .curves tr { border: 0; }
-    .wide-row label { display: grid; } .wide-row input { width: 100%; accent-color: var(--accent); }`,
+    .wide-row label { display: grid; } .wide-row input { width: 100%; accent-color: var(--accent); }
+    @container explorer (max-width: 639px) { .curves text { font-size: 10px; } }`,
 
   start({ part, store, ask: { ask, cancel, read }, show }) {
     const current = () => /** @type {Explained} */ (store.get());

@@ -3,7 +3,7 @@
 import { memo } from "../data/derive.js";
 import { column, maps, ofWholeModel } from "../data/shown.js";
 import { chapters, isClear } from "../data/story.js";
-import { layerName, percent, plain } from "../data/words.js";
+import { capital, layerName, percent, plain } from "../data/words.js";
 import { make, whenSeen } from "../dom.js";
 import { small, thumbnail } from "../draw/picture.js";
 
@@ -11,6 +11,7 @@ import { small, thumbnail } from "../draw/picture.js";
 
 const SIDE = 112; // pixels
 const PACE = 600; // milliseconds for each layer
+const MANY = 14; // layers, beside whose numbers there is no room
 
 /** @type {import("../dom.js").Panel} */
 export const layers = {
@@ -37,9 +38,10 @@ export const layers = {
     .pictures, .ribbon { display: grid; grid-template-columns: repeat(var(--layers), minmax(0, 1fr)); }
     .pictures > div { padding: 0 2px; transition: opacity 0.3s; }
     .pictures canvas { display: block; width: 100%; aspect-ratio: var(--shape); border-radius: 6px; background: var(--card); }
-    .pictures span { display: block; margin-top: 4px; text-align: center; font-size: 0.72em; line-height: 1.4; color: var(--quiet); }
+    .pictures p { margin: 4px -2em 0; text-align: center; white-space: nowrap; font-size: 0.72em; line-height: 1.4; color: var(--quiet); pointer-events: none; }
+    .pictures span { color: inherit; } .many .pictures span { display: none; }
     .pictures .now canvas { box-shadow: 0 0 0 2px var(--body-background-fill), 0 0 0 4.5px var(--mark); }
-    .pictures .now span { color: var(--body-text-color); font-weight: 700; }
+    .pictures .now p { color: var(--body-text-color); font-weight: 700; }
     .pictures .later { opacity: 0; }
     .strip input { position: absolute; left: 0; top: 0; width: 100%; height: calc(100cqw / var(--layers) + 1em); margin: 0; opacity: 0; cursor: pointer; touch-action: pan-y; appearance: none; }
     .strip input::-webkit-slider-thumb { appearance: none; width: calc(100cqw / var(--layers)); height: calc(100cqw / var(--layers)); }
@@ -55,7 +57,7 @@ export const layers = {
       .strip { grid-column: 1 / -1; grid-row: 1; }
       .round { width: 44px; height: 44px; margin: 0; }
       .now[data-part] { display: block; align-self: center; font-size: 0.92em; }
-      .ribbon { display: none; }
+      .ribbon, .pictures span { display: none; }
       .pictures > div { padding: 0 1px; }
       .pictures canvas { aspect-ratio: 0.62; object-fit: cover; } /* slices, as high as a thumb */
       .strip input { height: 100%; }
@@ -73,18 +75,20 @@ export const layers = {
       pictures.replaceChildren(
         ...Array.from({ length: layers }, (_, layer) => {
           const cell = make("div");
-          cell.append(make("canvas"), make("span", { textContent: layer + 1 }));
+          const name = make("p", { textContent: layer + 1 });
+          name.append(make("span"));
+          cell.append(make("canvas"), name);
           return cell;
         }),
       );
+      part("layers").classList.toggle("many", layers > MANY);
       const told = chapters(decided);
       ribbon.hidden = !told.length;
       ribbon.replaceChildren(
         ...told.map((told) => {
           const { label, from, to, shares } = told;
-          const text = plain(label);
-          const chapter = make("li", { title: `${text}, ${percent(Math.max(...shares))}` }, { from, to });
-          chapter.append(make("span", { textContent: text }));
+          const chapter = make("li", {}, { from, to });
+          chapter.append(make("span", { textContent: plain(label) }));
           chapter.style.gridColumn = `${from + 1} / ${to + 2}`;
           chapter.classList.toggle("clear", isClear(told));
           const colours = shares.map((share) => `color-mix(in srgb, var(--bar) ${100 * share}%, var(--card))`);
@@ -109,16 +113,17 @@ export const layers = {
       part("layers").hidden = ofWholeModel(state);
       draw(state);
     });
-    show(({ explanation: { layers, decided }, layer, story }) => {
+    show(({ explanation, layer, story }) => {
+      const { layers, decided } = explanation;
       const told = story === null ? layers : Math.floor(((story - 0.3) / 0.65) * layers); // how many have come in
       slider.value = layer;
-      const [label, share] = decided[layer]?.[0] ?? ["", 0];
-      const says = label ? `${plain(label)}, ${percent(share)}` : "";
+      const says = word(explanation, layer);
       slider.setAttribute("aria-valuetext", `${layerName(layer)} of ${layers}${says && `: ${says}`}`);
       part("now").textContent = says ? `After ${layerName(layer)}: ${says}` : `Layer ${layer + 1} of ${layers}`;
       for (const [index, cell] of [...pictures.children].entries()) {
         cell.classList.toggle("now", index === layer);
         cell.classList.toggle("later", index > told);
+        cell.querySelector("span").textContent = index === layer && says ? ` · ${percent(decided[layer][0][1])}` : "";
       }
       for (const chapter of ribbon.children) {
         chapter.classList.toggle("now", chapter.dataset.from <= layer && layer <= chapter.dataset.to);
@@ -128,6 +133,15 @@ export const layers = {
     show(({ playing }) => {
       play.textContent = playing ? "❚❚" : "▶";
       play.setAttribute("aria-pressed", playing);
+    });
+
+    part("strip").addEventListener("pointermove", (/** @type {PointerEvent} */ { clientX }) => {
+      const { explanation } = /** @type {Explained} */ (store.get());
+      if (!explanation) return;
+      const { left, width } = pictures.getBoundingClientRect();
+      const pointed = Math.floor(((clientX - left) / width) * explanation.layers);
+      const says = word(explanation, pointed);
+      part("strip").title = says && `${capital(layerName(pointed))}: ${says}`;
     });
 
     let timer = 0;
@@ -149,3 +163,9 @@ export const layers = {
     slider.addEventListener("input", () => store.set({ playing: false, layer: Number(slider.value) }));
   },
 };
+
+/** What it would say after a layer, and how sure it is; "" where it names nothing. */
+function word(/** @type {Explained["explanation"]} */ { decided }, /** @type {number} */ layer) {
+  const best = decided[layer]?.[0];
+  return best ? `${plain(best[0])}, ${percent(best[1])}` : "";
+}

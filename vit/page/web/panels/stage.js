@@ -1,8 +1,8 @@
 // The photo with the map over it.
 
 import { memo } from "../data/derive.js";
-import { layer, maps, ofWholeModel, overlay, pinned, title, values } from "../data/shown.js";
-import { capital, headName, layerName, patchName } from "../data/words.js";
+import { byClass, layer, maps, method, ofWholeModel, overlay, pinned, subject, values } from "../data/shown.js";
+import { headName, layerName } from "../data/words.js";
 import { drawGrid, drawMarks, frame, marksOf, outline } from "../draw/marks.js";
 import { boxOn, patchAt, patchBox, photosOf, viewOf } from "../draw/photo.js";
 import { drawMap } from "../draw/picture.js";
@@ -23,7 +23,7 @@ export const stage = {
       <img class="coming" data-part="coming" alt="" hidden>
       <p class="working" data-part="working" role="status" hidden></p>
     </div>
-    <p class="title" data-part="title-line"><span data-part="title"><span data-part="before"></span><button type="button" class="term" data-part="who" data-term="class token" hidden></button><span data-part="after"></span></span><button type="button" class="back" data-part="back" aria-label="Back to the class token" hidden>×</button></p>`,
+    <p class="title" data-part="title-line"><span data-part="title"><span class="what"><span data-part="before"></span><button type="button" class="term" data-part="who" data-term="class token" hidden></button><span data-part="after"></span></span><span class="where" data-part="where"></span></span><button type="button" class="back" data-part="back" aria-label="Back to the class token" hidden>×</button></p>`,
 
   style: `
     .stage-area { display: grid; grid-template-columns: minmax(0, 1fr) auto auto; gap: 6px 8px; align-items: center; align-content: start; }
@@ -36,10 +36,11 @@ export const stage = {
     .coming { position: absolute; inset: 0; width: 100%; height: 100%; object-fit: cover; filter: brightness(0.75) saturate(0.8); }
     .working { position: absolute; left: 10px; bottom: 10px; padding: 0.25em 0.7em; border-radius: 8px; background: rgba(10, 12, 16, 0.82); color: white; font-size: 0.85em; }
     .title { height: 2.6em; display: flex; gap: 0.5em; align-items: center; font-size: 0.85em; line-height: 1.25; }
-    .title > span { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; text-wrap: balance; }
+    .title > span, .title.tight .what { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; text-wrap: balance; }
+    .title.tight > span { display: block; min-width: 0; font-size: 0.9em; line-height: 1.15; } .title.tight .where { display: block; } /* the layer is not what is cut off */
     .back { flex: none; width: 1.7em; height: 1.7em; border: 1px solid var(--line); border-radius: 7px; font-size: 1.1em; line-height: 1; }
     .back:hover { border-color: var(--mark); }
-    @media (max-height: 820px) { .title { font-size: 0.76em; line-height: 1.15; height: 3.45em; } .title > span { -webkit-line-clamp: 3; } }
+    @media (max-height: 820px) { .title { font-size: 0.76em; line-height: 1.15; height: 3.45em; } .title > span { -webkit-line-clamp: 3; } .title.tight > span { font-size: 1em; } }
     @container explorer (max-width: 639px) {
       .stage-area { grid-template-columns: minmax(0, 1fr) auto; }
       .ground { border-radius: 0; }
@@ -76,14 +77,23 @@ export const stage = {
       store.set({ across: width });
     });
     show((state) => {
-      const [before, ...after] = caption(state).split("class token");
+      const { what, where } = caption(state);
+      const [before, ...after] = what.split("class token");
       part("before").textContent = before;
       part("who").hidden = !after.length;
       part("who").textContent = after.length ? "class token" : "";
       part("after").textContent = after.join("class token");
+      part("where").textContent = where;
+      part("title").title = `${what}${where}`;
       const patch = pinned(state);
       part("back").hidden = patch === null || !state.explanation.hasClassToken;
+      tighten();
     });
+    new ResizeObserver(tighten).observe(part("title-line"));
+    function tighten() {
+      part("title-line").classList.remove("tight");
+      part("title-line").classList.toggle("tight", part("title").scrollHeight > part("title").clientHeight + 1);
+    }
     store.show((state) => {
       const { explanation, coming, failed } = state;
       part("coming").hidden = !coming;
@@ -152,17 +162,18 @@ function scene(/** @type {number | null} */ story) {
   return { strength: rise(0.2, 0.5), lines: rise(0, 0.12) * (1 - rise(0.4, 0.6)) };
 }
 
-/** In few words what is seen; the whole of it is spoken. */
+/** In few words what is seen, and in which layer; the whole of it is spoken. */
 function caption(/** @type {Explained} */ state) {
-  if (maps(state)?.signed || state.map === "") return title(state);
-  const [what, ...rest] = title(state).split(", ");
-  const lit = overlay(state) === "spotlight" ? `Lit = ${what.charAt(0).toLowerCase()}${what.slice(1)}` : what;
-  const patch = pinned(state);
-  const who = patch === null ? "" : patchName(patch, state.explanation.grid);
-  const seen = patch === null ? lit : state.direction === "looks_at" ? `What ${who} looks at` : `What looks at ${who}`;
   const where = ofWholeModel(state) ? [] : [layerName(state.layer)];
-  const head = state.head === "mean" || rest.at(-1) !== headName(state.head) ? [] : [headName(state.head)];
-  return capital([seen, ...where, ...head].join(", "));
+  if (!byClass(state) && state.head !== "mean") where.push(headName(state.head));
+  return { what: `${seen(state)}${where.length ? ", " : ""}`, where: where.join(", ") };
+}
+
+function seen(/** @type {Explained} */ state) {
+  const what = subject(state);
+  const ofPatch = method(state).of_token && pinned(state) !== null;
+  if (overlay(state) !== "spotlight" || ofPatch) return what;
+  return `Lit = ${what.charAt(0).toLowerCase()}${what.slice(1)}`;
 }
 
 /**
