@@ -74,7 +74,9 @@ def test_the_examples_are_named_as_before(able, name):
         assert fast_label == label and fast_probability == pytest.approx(probability, abs=0.05)
 
 
-@pytest.mark.parametrize("settings", [{"qkv_bias": False}, {"registers": 2, "register_neurons": ((0, 5),)}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"qkv_bias": False}, {"layer_scale": 0.5}, {"registers": 2, "register_neurons": ((0, 5),)}]
+)
 @pytest.mark.parametrize("name", FEWER)
 def test_every_kind_of_block(tiny, name, settings):
     images = torch.randn(2, 3, 32, 48)
@@ -83,24 +85,22 @@ def test_every_kind_of_block(tiny, name, settings):
     assert fast.dtype == torch.float32 and not torch.equal(fast, exact)
 
 
-@pytest.mark.parametrize("most", [precision.MOST_LOOKS, 0], ids=["written out", "too many to write out"])
-def test_attention_in_bfloat16_is_as_near_as_its_numbers_allow(monkeypatch, most):
-    """Beside float64, from the same numbers: what is rounded on the way is less than a hundredth of what is there."""
+@pytest.mark.parametrize("most", [precision.MOST_LOOKS, 0], ids=["in one call", "too many looks for that"])
+def test_a_layer_in_one_call_is_that_layer(tiny_config, monkeypatch, most):
     monkeypatch.setattr(precision, "MOST_LOOKS", most)
-    q, k, v = torch.randn(3, 2, 3, 19, 16, generator=torch.Generator().manual_seed(1)).bfloat16()
-    look = torch.einsum("bhqd,bhkd->bhqk", q.double(), k.double()) / 16**0.5
-    expected = look.softmax(dim=-1) @ v.double()
-    found = precision.written_out(q, k, v)
-    assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found.double(), expected, rtol=0, atol=0.01 * v.double().abs().max().item())
+    block = randomise(vit.ViT(tiny_config)).blocks[0]
+    z = torch.randn(2, 17, 64, generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        torch.testing.assert_close(precision.WholeBlock(block)(z), block(z), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("flags, is_fused", [({"avx512_bf16"}, False), ({"avx512_bf16", "amx_bf16"}, True)])
-def test_attention_is_fused_where_that_uses_the_cpus_instructions(tiny, monkeypatch, flags, is_fused):
-    monkeypatch.setattr(precision, "cpu_flags", lambda: frozenset(flags))
-    encoder = precision.Encoder(tiny("bfloat16").model, "bfloat16")
-    assert (encoder.blocks[0].attention.fused is torch.nn.functional.scaled_dot_product_attention) == is_fused
-    assert tiny("bfloat16").model.blocks[0].attention.fused is torch.nn.functional.scaled_dot_product_attention
+@pytest.mark.parametrize(
+    "settings", [{"qkv_bias": False}, {"layer_scale": 0.5}, {"registers": 2, "register_neurons": ((0, 5),)}]
+)
+def test_what_pytorchs_own_layer_has_not_is_not_left_out(tiny, settings):
+    plain, other = (precision.Encoder(tiny("bfloat16", **each).model, "bfloat16") for each in ({}, settings))
+    assert isinstance(plain.blocks[0], precision.WholeBlock) and not isinstance(plain.blocks[1], precision.WholeBlock)
+    assert not isinstance(other.blocks[0], precision.WholeBlock)
 
 
 def test_a_model_that_has_learnt_answers_anew(tiny):

@@ -6,7 +6,7 @@ the line, in one alphabet: B batch, T tokens, N patches, D width, H heads, L lay
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -41,8 +41,6 @@ class PatchEmbedding(nn.Module):
 class MultiheadSelfAttention(nn.Module):
     """Every token asks every token: MSA of Eq. 2, written out in the paper's appendix A (Eq. 5 to 8)."""
 
-    fused: Callable[..., Tensor] = staticmethod(F.scaled_dot_product_attention)
-
     def __init__(self, config: ViTConfig):
         super().__init__()
         self.heads = config.heads
@@ -60,7 +58,7 @@ class MultiheadSelfAttention(nn.Module):
         q = q[:, :, :asking]
 
         if recorded is None:
-            z = self.fused(q, k, v)
+            z = F.scaled_dot_product_attention(q, k, v)
         else:
             attention = (q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1)).softmax(dim=-1)  # B, H, T, T
             z = attention @ v
@@ -200,14 +198,7 @@ class ViT(nn.Module):
 
     def encode_read(self, images: Tensor) -> Tensor:
         """Of the last layer's tokens only those that the head reads, sooner: nobody asks for the others."""
-        return self.run_read(self.embed(images), self.blocks)
-
-    def run_read(self, z: Tensor, blocks: nn.ModuleList) -> Tensor:
-        """Tokens (B, T, D) through these layers, and after the last only those that the head reads."""
-        *others, last = blocks
-        for block in others:
-            z = block(z)
-        return last(z, asking=self.read_tokens)
+        return run_read(self.blocks, self.embed(images), self.read_tokens)
 
     @property
     def read_tokens(self) -> int | None:
@@ -313,6 +304,14 @@ class ViT(nn.Module):
                 "convert them, for instance with image.convert('RGB') for three."
             )
         self.config.check_image(*images.shape[-2:])
+
+
+def run_read(blocks: nn.ModuleList, z: Tensor, read_tokens: int | None) -> Tensor:
+    """Tokens (B, T, D) through these layers, and after the last only the first few, which the head reads."""
+    *others, last = blocks
+    for block in others:
+        z = block(z)
+    return last(z, asking=read_tokens)
 
 
 def _initialise(module: nn.Module) -> None:

@@ -15,23 +15,22 @@ import copy
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 from threading import Lock
+from typing import TypeGuard
 from weakref import WeakKeyDictionary
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .kernels import cpu_flags, fast_linear
-from .model import MultiheadSelfAttention, ViT
+from .model import TransformerEncoderBlock, ViT, run_read
 from .turn import Turn
 
 AUTO = "auto"
 FASTER = 0.9  # of the time of one that is more exact: else that is taken
 MOVED = 0.02  # of the probability, from one class to others, in the mean of a few photos: "auto" takes nothing above
 TIMED = 4  # photos of a trial
-MOST_LOOKS = 32 << 20  # of tokens at tokens, in one layer: what is not fused holds them all, 64 MB
+MOST_LOOKS = 2 << 20  # of a photo's tokens at tokens, which a layer in one call holds all
 # By precision, the more exact first: a CPU that has any of these flags has instructions for it.
 FLAGS = {
     "float32": (),
@@ -69,6 +68,52 @@ def _scale(rows: Tensor) -> Tensor:
     return rows.abs().amax(dim=1, keepdim=True).clamp(min=1e-20) / 127
 
 
+class WholeBlock(nn.Module):
+    """A plain layer in one call, which PyTorch made for its own nn.TransformerEncoderLayer.
+
+    It takes less time, above all where other threads are busy: there is no Python between its steps.
+    """
+
+    def __init__(self, block: TransformerEncoderBlock):
+        super().__init__()
+        self.block = block
+
+    def forward(self, z: Tensor) -> Tensor:
+        block, [_, T, D] = self.block, z.shape
+        attention, mlp = block.attention, block.mlp
+        if attention.heads * T**2 > MOST_LOOKS:
+            whole: Tensor = block(z)
+            return whole
+        return torch._transformer_encoder_layer_fwd(
+            z,
+            D,
+            attention.heads,
+            attention.qkv.weight,
+            attention.qkv.bias,
+            attention.out.weight,
+            attention.out.bias,
+            True,  # GELU
+            True,  # norms first
+            block.attention_norm.eps,
+            block.attention_norm.weight,
+            block.attention_norm.bias,
+            block.mlp_norm.weight,
+            block.mlp_norm.bias,
+            mlp.fc1.weight,
+            mlp.fc1.bias,
+            mlp.fc2.weight,
+            mlp.fc2.bias,
+        )
+
+    @staticmethod
+    def can_be(block: nn.Module) -> TypeGuard[TransformerEncoderBlock]:
+        """Whether there is nothing in the layer that PyTorch's own has not."""
+        if not isinstance(block, TransformerEncoderBlock) or block.attention.qkv.bias is None:
+            return False
+        others = block.attention_scale, block.mlp_scale, block.mlp.to_registers
+        return all(isinstance(each, nn.Identity) for each in others)
+
+
 class Encoder(nn.Module):
     """A model's layers with fewer bits. The model is not kept: it lends what comes before them."""
 
@@ -80,24 +125,16 @@ class Encoder(nn.Module):
             for name, module in list(self.blocks.named_modules()):
                 if isinstance(module, nn.Linear):
                     self.blocks.set_submodule(name, Int8Linear(module))
+        elif model.position_embedding.device.type == "cpu":
+            for number, block in enumerate(self.blocks[:-1]):
+                if WholeBlock.can_be(block):
+                    self.blocks[number] = WholeBlock(block)
         self.blocks.to(self.dtype)
-        if precision == "bfloat16" and model.position_embedding.device.type == "cpu" and "amx_bf16" not in cpu_flags():
-            for module in self.blocks.modules():
-                if isinstance(module, MultiheadSelfAttention):
-                    module.fused = written_out
 
     def forward(self, model: ViT, images: Tensor) -> Tensor:
         """The last layer's tokens that the head reads (B, tokens, D)."""
         z = model.embed(images)
-        return model.run_read(z.to(self.dtype), self.blocks).to(z.dtype)
-
-
-def written_out(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Attention without PyTorch's fused kernel, whose products are bfloat16's own on CPUs with AMX alone."""
-    B, H, T, _ = q.shape
-    if B * H * T * k.shape[2] > MOST_LOOKS:
-        return F.scaled_dot_product_attention(q, k, v)
-    return (q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1)).softmax(dim=-1) @ v
+        return run_read(self.blocks, z.to(self.dtype), model.read_tokens).to(z.dtype)
 
 
 _choosing: WeakKeyDictionary[ViT, Lock] = WeakKeyDictionary()
@@ -156,14 +193,16 @@ def choose(model: ViT, photos: Callable[[], Tensor], turn: Turn = nullcontext) -
         return exact
     seconds: dict[str, list[float]] = {name: [] for name in names}
     answers: dict[str, list[Tensor]] = {name: [] for name in names}
-    encoders = {name: partial(Encoder(model, name), model) for name in names[1:]}
-    encoders = {exact: partial(encode, model, precision=exact), **encoders}
+    made = {name: Encoder(model, name) for name in names[1:]}
+
+    def run(name: str, image: Tensor) -> Tensor:
+        return encode(model, image, exact) if name == exact else made[name](model, image)
 
     def ask(name: str, count: int) -> None:
         for image in images[len(answers[name]) : count]:
             with turn():
                 start = time.perf_counter()
-                answers[name].append(_answer(model, encoders[name](image[None])))
+                answers[name].append(_answer(model, run(name, image[None])))
                 seconds[name].append(time.perf_counter() - start)
 
     for count in range(1, TIMED + 1):
