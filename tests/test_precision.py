@@ -85,6 +85,30 @@ def test_every_kind_of_block(tiny, name, settings):
     assert fast.dtype == torch.float32 and not torch.equal(fast, exact)
 
 
+@pytest.mark.parametrize("most", [precision.MOST_LOOKS, 0], ids=["not fused", "too many looks for that"])
+def test_attention_in_bfloat16_is_as_near_as_its_numbers_allow(monkeypatch, most):
+    """Beside float64: what is rounded on the way is less than a hundredth of what is there."""
+    monkeypatch.setattr(precision, "MOST_LOOKS", most)
+    q, k, v = torch.randn(3, 2, 3, 19, 16, generator=torch.Generator().manual_seed(1))
+    look = torch.einsum("bhqd,bhkd->bhqk", q.double(), k.double()) / 16**0.5
+    expected = look.softmax(dim=-1) @ v.double()
+    found = precision.attend_in_bfloat16(q, k, v)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=0.01 * v.abs().max().item())
+
+
+def test_int8_has_bfloat16_where_the_cpu_has(tiny, monkeypatch):
+    """After the MLP's neurons, and in attention; elsewhere all products are of whole numbers."""
+    kinds = []
+    for flags in ({"avx512_vnni", "avx512_bf16"}, {"avx512_vnni"}):
+        monkeypatch.setattr(precision, "cpu_flags", lambda flags=flags: frozenset(flags))
+        block = precision.Encoder(tiny("int8").model, "int8").blocks[1]
+        kinds.append([type(each).__name__ for each in (block.mlp.fc1, block.mlp.fc2)])
+        kinds[-1].append(block.attention.fused.__name__)
+    fused = torch.nn.functional.scaled_dot_product_attention.__name__
+    assert kinds == [["Int8Linear", "Bfloat16Linear", "attend_in_bfloat16"], ["Int8Linear", "Int8Linear", fused]]
+
+
 @pytest.mark.parametrize("most", [precision.MOST_LOOKS, 0], ids=["in one call", "too many looks for that"])
 def test_a_layer_in_one_call_is_that_layer(tiny_config, monkeypatch, most):
     monkeypatch.setattr(precision, "MOST_LOOKS", most)
@@ -203,7 +227,8 @@ def test_the_trial_runs_once_though_many_ask_and_each_pass_has_a_turn(tiny, monk
 
 
 def test_auto_takes_nothing_that_changes_one_answer_of_the_examples(able, monkeypatch):
-    """FoodVision Mini's int8 names 12 of the 14 as before, and its bfloat16 all: though int8 be the fastest."""
+    """With whole numbers throughout FoodVision Mini names 12 of the 14 as before: though that be the fastest."""
+    monkeypatch.setattr(precision, "Bfloat16Linear", Int8Linear)
     mini = vit.load("foodvision-mini", precision="auto")
     photos = example_photos()
     expected = [mini.explain(photo).probabilities.argmax() for photo in photos]

@@ -6,7 +6,7 @@ the line, in one alphabet: B batch, T tokens, N patches, D width, H heads, L lay
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -41,6 +41,8 @@ class PatchEmbedding(nn.Module):
 class MultiheadSelfAttention(nn.Module):
     """Every token asks every token: MSA of Eq. 2, written out in the paper's appendix A (Eq. 5 to 8)."""
 
+    fused: Callable[..., Tensor] = staticmethod(F.scaled_dot_product_attention)
+
     def __init__(self, config: ViTConfig):
         super().__init__()
         self.heads = config.heads
@@ -58,7 +60,7 @@ class MultiheadSelfAttention(nn.Module):
         q = q[:, :, :asking]
 
         if recorded is None:
-            z = F.scaled_dot_product_attention(q, k, v)
+            z = self.fused(q, k, v)
         else:
             attention = (q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1)).softmax(dim=-1)  # B, H, T, T
             z = attention @ v
@@ -144,7 +146,8 @@ class TransformerEncoderBlock(nn.Module):
     def forward(self, z: Tensor, recorded: list[Tensor] | None = None, asking: int | None = None) -> Tensor:
         """Tokens in, tokens out, whoever hooks it; `recorded` and `asking` as in `MultiheadSelfAttention`."""
         msa = self.attention(self.attention_norm(z), recorded, asking)
-        z = z[:, :asking] + self.skip(self.attention_scale(msa))  # Eq. 2
+        z = z[:, :asking]
+        z = z + self.skip(self.attention_scale(msa))  # Eq. 2
         z = z + self.skip(self.mlp_scale(self.mlp(self.mlp_norm(z))))  # Eq. 3
         return z
 

@@ -5,7 +5,8 @@ is shown, saved or trained. What goes into the layers and what comes out of them
 
 - bfloat16: float32 without the last 16 bits.
 - int8: the linear layers on whole numbers, with a scale for each token and each output channel. One scale for all
-  tokens would be cheaper, and ruin what sinks and registers leave of it: their norm is tens of times the others'.
+  tokens would be cheaper, and ruin what sinks and registers leave of it: their norm is tens of times the others'. Where
+  the CPU has bfloat16, attention is in it, which is sooner, and the last layer of each MLP, which moves less.
 - auto: which of them is fastest here, as long as it says the same; see `choose`.
 """
 
@@ -20,17 +21,18 @@ from typing import TypeGuard
 from weakref import WeakKeyDictionary
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .kernels import cpu_flags, fast_linear
-from .model import TransformerEncoderBlock, ViT, run_read
+from .model import MultiheadSelfAttention, TransformerEncoderBlock, ViT, run_read
 from .turn import Turn
 
 AUTO = "auto"
 FASTER = 0.9  # of the time of one that is more exact: else that is taken
 MOVED = 0.02  # of the probability, from one class to others, in the mean of a few photos: "auto" takes nothing above
 TIMED = 4  # photos of a trial
-MOST_LOOKS = 2 << 20  # of a photo's tokens at tokens, which a layer in one call holds all
+MOST_LOOKS = 2 << 20  # of a photo's tokens at tokens, which attention that is not fused holds all
 # By precision, the more exact first: a CPU that has any of these flags has instructions for it.
 FLAGS = {
     "float32": (),
@@ -61,6 +63,29 @@ class Int8Linear(nn.Module):
         scale = _scale(tokens)
         product = torch._int_mm((tokens / scale).round().to(torch.int8), self.weight)
         return torch.addcmul(self.bias, product * scale, self.scale).unflatten(0, z.shape[:-1])
+
+
+class Bfloat16Linear(nn.Module):
+    """A linear layer whose products are of bfloat16 numbers."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(self, linear: nn.Linear):
+        super().__init__()
+        self.register_buffer("weight", linear.weight.detach().bfloat16())
+        self.register_buffer("bias", None if linear.bias is None else linear.bias.detach().bfloat16())
+
+    def forward(self, z: Tensor) -> Tensor:
+        return F.linear(z.bfloat16(), self.weight, self.bias).to(z.dtype)
+
+
+def attend_in_bfloat16(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention that is not fused: PyTorch's kernel has bfloat16's own products on few CPUs."""
+    if q.shape[1] * q.shape[2] * k.shape[2] > MOST_LOOKS:
+        return F.scaled_dot_product_attention(q, k, v)
+    looks = (q * q.shape[-1] ** -0.5).bfloat16() @ k.bfloat16().transpose(-2, -1)  # B, H, T, T
+    return (looks.softmax(dim=-1) @ v.bfloat16()).to(v.dtype)
 
 
 def _scale(rows: Tensor) -> Tensor:
@@ -121,15 +146,19 @@ class Encoder(nn.Module):
         super().__init__()
         self.blocks = copy.deepcopy(model.blocks).requires_grad_(False).eval()
         self.dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+        self.blocks.to(self.dtype)
         if precision == "int8":
+            has_bfloat16 = has_instructions("bfloat16", torch.device("cpu"))
             for name, module in list(self.blocks.named_modules()):
-                if isinstance(module, nn.Linear):
-                    self.blocks.set_submodule(name, Int8Linear(module))
+                if isinstance(module, MultiheadSelfAttention) and has_bfloat16:
+                    module.fused = attend_in_bfloat16
+                elif isinstance(module, nn.Linear):  # after the MLP's neurons: a few are far louder than the others
+                    fewer = Bfloat16Linear if has_bfloat16 and name.endswith("fc2") else Int8Linear
+                    self.blocks.set_submodule(name, fewer(module))
         elif model.position_embedding.device.type == "cpu":
             for number, block in enumerate(self.blocks[:-1]):
                 if WholeBlock.can_be(block):
                     self.blocks[number] = WholeBlock(block)
-        self.blocks.to(self.dtype)
 
     def forward(self, model: ViT, images: Tensor) -> Tensor:
         """The last layer's tokens that the head reads (B, tokens, D)."""

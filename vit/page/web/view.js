@@ -159,6 +159,7 @@ export function initialState(slot, linked) {
     ...settings,
     slot,
     linked,
+    left: null,
     wanted: null,
     explanation: null,
     photo: null,
@@ -191,7 +192,9 @@ export function initialState(slot, linked) {
 export function choose(/** @type {Store} */ store, /** @type {Partial<State>} */ changes) {
   const { explanation } = store.get();
   const resets = Object.keys(changes).flatMap((name) => SETTINGS[name]?.resets ?? []);
-  store.set({ ...Object.fromEntries(resets.map((name) => [name, fitted(explanation, name, undefined)])), ...changes });
+  const left = "map" in changes ? { left: null } : {};
+  const reset = Object.fromEntries(resets.map((name) => [name, fitted(explanation, name, undefined)]));
+  store.set({ ...left, ...reset, ...changes });
 }
 
 /**
@@ -221,6 +224,7 @@ export function opened(state, explanation, photo) {
     ...Object.fromEntries(settings),
     explanation,
     photo,
+    left: null,
     coming: null,
     attention: null,
     maps: {},
@@ -283,24 +287,29 @@ export const lookOfFirst = (/** @type {Explanation} */ explanation) => ({
   token: explanation.firstToken,
 });
 
-/** Pins a patch; the pinned one is let go. */
+/** Pins a patch, which shows its look; the pinned one is let go. */
 export function pin(/** @type {Store} */ store, /** @type {number} */ patch) {
   const state = /** @type {Explained} */ (store.get());
   const { explanation } = state;
-  const again = method(state).of_token && pinned(state) === patch;
-  choose(store, again ? lookOfFirst(explanation) : { ...lookOfFirst(explanation), token: explanation.tokenOf(patch) });
+  const ofToken = method(state).of_token;
+  if (ofToken && pinned(state) === patch) return goBack(store);
+  const { map, chosen, against } = state;
+  const left = ofToken ? state.left : { map, chosen, against };
+  choose(store, { ...lookOfFirst(explanation), token: explanation.tokenOf(patch), left });
 }
 
 /** Settings as a link has them, those that it does not name as they are at first. */
 export function returned(/** @type {Explained} */ state, /** @type {URLSearchParams} */ linked) {
   const settings = Object.keys(SETTINGS).map((name) => [name, fitted(state.explanation, name, SETTINGS[name].initial)]);
-  return follow(linked, { ...state, ...Object.fromEntries(settings), hovered: null });
+  return follow(linked, { ...state, ...Object.fromEntries(settings), left: null, hovered: null });
 }
 
-/** Back to the class token. */
+/** Back to the map that was left for a patch's look, else to the class token. */
 export function goBack(/** @type {Store} */ store) {
-  const { explanation } = store.get();
-  if (explanation) store.set({ token: explanation.firstToken, direction: "looks_at", against: null, hovered: null });
+  const { explanation, left } = store.get();
+  if (!explanation) return;
+  const back = left ?? { against: null };
+  choose(store, { ...back, left: null, token: explanation.firstToken, direction: "looks_at", hovered: null });
 }
 
 /** A whole number below a count, or undefined. */

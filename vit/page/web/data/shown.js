@@ -29,6 +29,7 @@ import { amount, capital, headName, layerName, ordinal, patchName, plain } from 
  * @property {string} overlay
  *
  * @property {string} slot
+ * @property {Partial<State> | null} left  the map that a patch was clicked on, where that was another's
  * @property {string | null} wanted  the address of the explanation that is to be shown
  * @property {Explanation | null} explanation  null before the first photo
  * @property {FileData | null} photo  its file, on the server

@@ -34,17 +34,17 @@ export function storyText(/** @type {Explanation} */ { decided, layers }) {
   if (!last) return "";
   const clear = decided.findIndex(([[, share]]) => share >= CLEAR); // the first layer that had an idea
   if (clear < 0) return "Unclear in every layer.";
-  const settled = Math.max(last.from, clear);
-  if (settled === 0) return "Clear from the first layer on.";
+  const first = Math.max(last.from, clear); // with the answer, however unsure
+  if (first === 0) return "Clear from the first layer on.";
   const others = told.slice(0, -1).filter(isClear);
   const clearest = new Set(others.sort((one, next) => highest(next) - highest(one)).slice(0, TOLD));
   const ideas = new Set(told.filter((chapter) => clearest.has(chapter)).map(({ label }) => plain(label)));
   const thought = [
-    ...(clear > 0 ? [`unclear until layer ${clear}`] : ["first"]),
+    ...(clear > 0 ? [`unclear up to layer ${clear}`] : ["first"]),
     ...(ideas.size ? [`${clear > 0 ? "then " : ""}${[...ideas].join(", ")}`] : []),
   ];
-  const end = settled === layers - 1 ? "the last layer" : `layer ${settled + 1}`;
-  return capital(`${thought.join(clear > 0 ? ", " : " ")}; settled in ${end}.`);
+  const end = first === layers - 1 ? "only in the last layer" : `from layer ${first + 1} on`;
+  return capital(`${thought.join(clear > 0 ? ", " : " ")}; this answer ${end}.`);
 }
 
 const highest = (/** @type {Chapter} */ { shares }) => Math.max(...shares);

@@ -128,7 +128,8 @@ const card = {
       );
       part("areas").hidden = !curves.length;
       part("area-rows").replaceChildren(...rows, last);
-      part("verdict").textContent = state.told.running ? "" : verdict(curves);
+      const [best, rest] = state.told.running ? ["", ""] : verdict(curves);
+      part("verdict").replaceChildren(make("strong", { textContent: best }), rest);
     });
     show((state) => {
       const now = chosen(state);
@@ -152,9 +153,12 @@ const card = {
   },
 };
 
-/** In one sentence what the curves show, and when they show nothing. */
+/**
+ * What the curves show, the best map first, and when they show nothing.
+ * @returns {[best: string, rest: string]}
+ */
 function verdict(/** @type {File[]} */ curves) {
-  if (KINDS.some((kind) => !of(curves, kind).length || !random(curves, kind).length)) return "";
+  if (KINDS.some((kind) => !of(curves, kind).length || !random(curves, kind).length)) return ["", ""];
   const [gone, there] = KINDS.map((kind) => {
     const lower = kind === "deletion" ? 1 : -1; // a right map's area is small as patches go, and large as they come
     const area = (/** @type {File} */ { about }) => lower * about.area;
@@ -162,9 +166,12 @@ function verdict(/** @type {File[]} */ curves) {
     const better = of(curves, kind).filter((curve) => area(curve) < least);
     return better.sort((one, other) => area(one) - area(other)).map(({ about }) => about.title);
   });
-  if (!gone.length && !there.length) return "On this photo no map does better than chance: these curves show nothing.";
+  if (!gone.length && !there.length)
+    return ["", "On this photo no map does better than chance: these curves show nothing."];
   const said = (/** @type {string[]} */ names) => names.join(", ") || "none";
-  return `Better than chance, the best first: when patches go, ${said(gone)}; when they come, ${said(there)}. One photo proves little, and grey itself can mislead.`;
+  const best = gone[0] === there[0] ? `${gone[0]} does best both ways. ` : "";
+  const rest = `Better than chance, the best first: when patches go, ${said(gone)}; when they come, ${said(there)}. One photo proves little, and grey itself can mislead.`;
+  return [best, rest];
 }
 
 /**

@@ -69,7 +69,9 @@ export function share(/** @type {Context} */ { store, ask: { ask } }, /** @type 
   function update() {
     const link = linkOf(part("task-field").value);
     part("link").value = link;
-    part("link-text").textContent = state().explanation.example ? "" : "Your own photo is not in it.";
+    part("link-text").textContent = state().explanation.example
+      ? ""
+      : "Your own photo is not in it: whoever opens it chooses one.";
     drawCode(part("qr"), link);
   }
 

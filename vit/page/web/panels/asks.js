@@ -40,6 +40,7 @@ function questions(state) {
   const [first, second] = explanation.predictions;
   const { name, of_token } = method(state);
   const relevance = classMethod(state)?.name;
+  const answered = { layer: explanation.layers - 1 }; // the question is about what it said in the end
   /** @type {[string, Partial<Explained>][]} */
   const found = [];
   if (!of_token || pinned(state) !== null)
@@ -48,11 +49,11 @@ function questions(state) {
       lookOfFirst(explanation),
     ]);
   if (relevance && first && !(byClass(state) && chosen === 0 && against === null))
-    found.push([`What speaks for ${plain(first.label)}?`, { map: relevance, chosen: 0 }]);
+    found.push([`What speaks for ${plain(first.label)}?`, { map: relevance, chosen: 0, ...answered }]);
   if (relevance && second && against === null)
-    found.push([`Why not ${plain(second.label)}?`, { map: relevance, chosen: 0, against: 1 }]);
+    found.push([`Why not ${plain(second.label)}?`, { map: relevance, chosen: 0, against: 1, ...answered }]);
   if (first) found.push(["Paint over a part", { mode: "what-if" }]);
   if (name !== "rollout" && explanation.methods.some((method) => method.name === "rollout"))
-    found.push(["And through all layers?", { map: "rollout" }]);
+    found.push(["And through all layers?", { map: "rollout", ...answered }]);
   return found.slice(0, 3);
 }

@@ -23,7 +23,7 @@ export const stage = {
       <img class="coming" data-part="coming" alt="" hidden>
       <p class="working" data-part="working" role="status" hidden></p>
     </div>
-    <p class="title" data-part="title-line"><span data-part="title"><span class="what"><span data-part="before"></span><button type="button" class="term" data-part="who" data-term="class token" hidden></button><span data-part="after"></span></span><span class="where" data-part="where"></span></span><button type="button" class="back" data-part="back" aria-label="Back to the class token" hidden>×</button></p>`,
+    <p class="title" data-part="title-line"><span data-part="title"><span class="what"><span data-part="before"></span><button type="button" class="term" data-part="who" data-term="class token" hidden></button><span data-part="after"></span></span><span class="where" data-part="where"></span></span><button type="button" class="back" data-part="back" aria-label="Back" hidden>×</button></p>`,
 
   style: `
     .stage-area { display: grid; grid-template-columns: minmax(0, 1fr) auto auto; gap: 6px 8px; align-items: center; align-content: start; }
@@ -86,7 +86,7 @@ export const stage = {
       part("where").textContent = where;
       part("title").title = `${what}${where}`;
       const patch = pinned(state);
-      part("back").hidden = patch === null || !state.explanation.hasClassToken;
+      part("back").hidden = patch === null || !(state.left || state.explanation.hasClassToken);
       tighten();
     });
     new ResizeObserver(tighten).observe(part("title-line"));
