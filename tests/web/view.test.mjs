@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, initialState, opened, pin, returned, SETTINGS, words } from "../../vit/page/web/view.js";
+import { choose, goBack, initialState, opened, pin, returned, SETTINGS, words } from "../../vit/page/web/view.js";
 import { explanation, PHOTO, state } from "./planted.mjs";
 
 /** A store that tells nobody. */
@@ -51,6 +51,20 @@ test("a pinned patch is let go when it is pinned again", () => {
   assert.deepEqual([store.get().map, store.get().token], ["class_attention", 2]);
   pin(store, 1);
   assert.equal(store.get().token, 0);
+});
+
+test("a patch that was clicked on another map leads back to that map", () => {
+  const shown = () => [store.get().map, store.get().token, store.get().chosen, store.get().against];
+  const store = held(state({ map: "relevance", chosen: 2, against: 0 }));
+  pin(store, 1);
+  pin(store, 0); // from patch to patch
+  assert.deepEqual(shown(), ["class_attention", 1, 2, null]);
+  pin(store, 0);
+  assert.deepEqual(shown(), ["relevance", 0, 2, 0]);
+  pin(store, 1);
+  choose(store, { map: "rollout" }); // another way out: there is no way back
+  goBack(store);
+  assert.deepEqual(shown().slice(0, 2), ["rollout", 0]);
 });
 
 for (const [name, changes] of Object.entries({
