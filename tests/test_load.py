@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import SimpleNamespace
 
 import httpx2 as httpx
 import pytest
@@ -88,6 +89,19 @@ def test_who_leaves_while_a_batch_runs_takes_no_other_answer_along(photos, monke
 
     assert asyncio.run(visit()) == [True, False, False, False, True]
     assert runs == [1, 4]
+
+
+@pytest.mark.parametrize("seconds, expected", [(0.001, 32), (0.06, 10), (5.0, 2)])
+def test_a_batch_is_as_large_as_a_turn_allows(monkeypatch, seconds, expected):
+    together, model, now = Together(Turns()), vit.load().model, [0.0]
+    together._cores = 2
+    assert together._most(model) == 2  # of which nothing is known yet
+    monkeypatch.setattr("vit.page.together.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("vit.page.together._answer", lambda part: now.__setitem__(0, now[0] + seconds * len(part)))
+    waiting = SimpleNamespace(classifier=SimpleNamespace(model=model))
+    together._parts = ThreadPoolExecutor(1)
+    together._run([waiting] * 4)
+    assert together._most(model) == expected
 
 
 def test_who_waits_for_a_model_holds_up_nobody_else(photos, monkeypatch):

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Barrier, Lock
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
 from ..classifier import Answer, Classifier
+from ..model import ViT
 from ..photos.uploads import open_upload
 from .turns import Turns
 
-BATCH = 16
-PART = 4  # photos that a core takes at a time: neither core is long without work when the other has the last ones
+BATCH = 32  # photos at most
+TURN = 0.6  # seconds that a batch is to take: others want the model, too
+PART = 8  # photos that a core takes at a time
 
 
 @dataclass(eq=False)
@@ -50,6 +54,7 @@ class Together:
         self._runner = ThreadPoolExecutor(1)
         self._changing = Lock()
         self._waiting: list[Waiting] = []
+        self._paces: WeakKeyDictionary[ViT, float] = WeakKeyDictionary()  # seconds for a photo in the last batch
 
     async def answer(self, classifier: Classifier, photo: str, left: Callable[[], bool]) -> Answer:
         """What a classifier says of a stranger's photo."""
@@ -74,16 +79,25 @@ class Together:
                 if one.left():
                     one.answer.cancel()
             here = [one for one in self._waiting if not one.answer.cancelled()]
-            batch = [one for one in here if one.goes_with(here[0])][:BATCH]
+            batch = [one for one in here if one.goes_with(here[0])]
+            batch = batch[: self._most(batch[0].classifier.model)] if batch else []
             self._waiting = [one for one in here if one not in batch]
         # From here on none can be cancelled: a visitor who leaves now would take the others' answers along.
         return [one for one in batch if one.answer.set_running_or_notify_cancel()]
 
+    def _most(self, model: ViT) -> int:
+        """How many photos can go through a model in a turn; as many as there are cores before it has been timed."""
+        pace = self._paces.get(model)
+        return self._cores if pace is None else min(BATCH, max(self._cores, int(TURN / pace)))
+
     def _run(self, batch: list[Waiting]) -> None:
+        start = time.monotonic()
         if len(batch) == 1:
-            return _answer(batch)
-        size = min(PART, -(-len(batch) // self._cores))
-        list(self._parts.map(_answer, [batch[start : start + size] for start in range(0, len(batch), size)]))
+            _answer(batch)
+        else:
+            size = min(PART, -(-len(batch) // self._cores))
+            list(self._parts.map(_answer, [batch[first : first + size] for first in range(0, len(batch), size)]))
+        self._paces[batch[0].classifier.model] = (time.monotonic() - start) / len(batch)
 
 
 def _answer(part: list[Waiting]) -> None:
