@@ -63,7 +63,8 @@ def story(browser: Browser, url: str) -> list[tuple[Image.Image, int]]:
     held: list[Route] = []
     page.route("**/explanation.safetensors", lambda route: held.append(route))  # until time stands still
     page.goto(url, wait_until="commit")
-    page.wait_for_selector(".explorer .examples img", state="attached")
+    page.wait_for_selector(".gradio-container .explorer .examples img", state="attached")  # Gradio has taken over
+    page.wait_for_timeout(500)
     page.clock.pause_at(600_000)
     for route in held:
         route.continue_()
