@@ -96,12 +96,19 @@ def test_a_batch_is_as_large_as_a_turn_allows(monkeypatch, seconds, expected):
     together, model, now = Together(Turns()), vit.load().model, [0.0]
     together._cores = 2
     assert together._most(model) == 2  # of which nothing is known yet
-    monkeypatch.setattr("vit.page.together.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("vit.page.together.time.perf_counter", lambda: now[0])
     monkeypatch.setattr("vit.page.together._answer", lambda part: now.__setitem__(0, now[0] + seconds * len(part)))
-    waiting = SimpleNamespace(classifier=SimpleNamespace(model=model))
+    failed = []
+    answer = SimpleNamespace(exception=lambda: failed[-1] if failed else None)
+    waiting = SimpleNamespace(classifier=SimpleNamespace(model=model), answer=answer)
     together._parts = ThreadPoolExecutor(1)
     together._run([waiting] * 4)
     assert together._most(model) == expected
+    failed.append(MemoryError())
+    now[0] = 0.0
+    monkeypatch.setattr("vit.page.together._answer", lambda part: None)
+    together._run([waiting] * 4)
+    assert together._most(model) == expected  # what fails at once is not quick
 
 
 def test_who_waits_for_a_model_holds_up_nobody_else(photos, monkeypatch):
@@ -244,7 +251,9 @@ def test_nobody_waits_for_the_trial_that_chooses_a_precision(photos, monkeypatch
         assert asyncio.run(handlers.predict(str(photo), auto.name)) == dict(exact.predict(photo))
     assert begun == [auto.model]
     go.set()
+    deadline = time.monotonic() + 60
     while not auto.is_settled:
+        assert time.monotonic() < deadline
         time.sleep(0.01)
     said = asyncio.run(handlers.predict(str(photos[3]), auto.name))
     assert said == dict(replace(exact, precision="bfloat16").predict(photos[3])) != dict(exact.predict(photos[3]))

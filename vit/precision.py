@@ -166,6 +166,7 @@ class Encoder(nn.Module):
         return run_read(self.blocks, z.to(self.dtype), model.read_tokens).to(z.dtype)
 
 
+_making = Lock()
 _choosing: WeakKeyDictionary[ViT, Lock] = WeakKeyDictionary()
 _chosen: WeakKeyDictionary[ViT, tuple[torch.device, str]] = WeakKeyDictionary()
 _made: WeakKeyDictionary[ViT, dict[str, tuple[object, Encoder]]] = WeakKeyDictionary()
@@ -177,13 +178,19 @@ def encode(model: ViT, images: Tensor, precision: str) -> Tensor:
     if precision == "float32":
         with fast_linear():
             return model.encode_read(images)
+    _check_device(precision, images.device)
+    return _encoder(model, precision)(model, images)
+
+
+def _encoder(model: ViT, precision: str) -> Encoder:
+    """The model's layers in fewer bits, made once, until it learns or moves: a new copy is due then."""
     changes = sum(0 if weight.is_inference() else weight._version for weight in model.blocks.parameters())
-    state = images.device, changes  # training makes a new copy due
-    made = _made.setdefault(model, {})
-    if precision not in made or made[precision][0] != state:
-        _check_device(precision, images.device)
-        made[precision] = state, Encoder(model, precision)
-    return made[precision][1](model, images)
+    state = model.position_embedding.device, changes
+    with _making:
+        made = _made.setdefault(model, {})
+        if precision not in made or made[precision][0] != state:
+            made[precision] = state, Encoder(model, precision)
+        return made[precision][1]
 
 
 def chosen(model: ViT, precision: str) -> str | None:
@@ -222,16 +229,14 @@ def choose(model: ViT, photos: Callable[[], Tensor], turn: Turn = nullcontext) -
         return exact
     seconds: dict[str, list[float]] = {name: [] for name in names}
     answers: dict[str, list[Tensor]] = {name: [] for name in names}
-    made = {name: Encoder(model, name) for name in names[1:]}
-
-    def run(name: str, image: Tensor) -> Tensor:
-        return encode(model, image, exact) if name == exact else made[name](model, image)
+    for name in names[1:]:
+        _encoder(model, name)  # in nobody's turn
 
     def ask(name: str, count: int) -> None:
         for image in images[len(answers[name]) : count]:
             with turn():
                 start = time.perf_counter()
-                answers[name].append(_answer(model, run(name, image[None])))
+                answers[name].append(_answer(model, encode(model, image[None], name)))
                 seconds[name].append(time.perf_counter() - start)
 
     for count in range(1, TIMED + 1):
@@ -243,6 +248,9 @@ def choose(model: ViT, photos: Callable[[], Tensor], turn: Turn = nullcontext) -
         if _says_the_same(torch.stack(answers[best]), torch.stack(answers[exact])):
             break
         names.remove(best)
+    for name in FLAGS:
+        if name != best:
+            _made.get(model, {}).pop(name, None)
     return best
 
 

@@ -66,7 +66,7 @@ class Handlers:
         self.together = Together(models.lock)
         self.answered: Lately[Said] = Lately(2000, LATELY)
         self.kept = Kept(self.known, models.first.name, LATELY)
-        self._tried: WeakSet[ViT] = WeakSet()  # models whose precision is being chosen, or is
+        self._trying: WeakSet[ViT] = WeakSet()  # models whose precision is being chosen
         # Threads of their own: who waits for a model that is being fetched must not take those that serve files.
         self._aside = partial(anyio.to_thread.run_sync, limiter=anyio.CapacityLimiter(WAITING))
         self._opened, self._opened_later = Semaphore(2), Semaphore(1)  # photos at once: each may be large
@@ -299,10 +299,16 @@ class Handlers:
         classifier.check_predicts()
         if classifier.is_settled:
             return classifier
-        if classifier.model not in self._tried:
-            self._tried.add(classifier.model)
-            Thread(target=classifier.settled, args=(lambda: self.models.lock,), daemon=True).start()
+        if classifier.model not in self._trying:
+            self._trying.add(classifier.model)
+            Thread(target=self._settle, args=(classifier,), daemon=True).start()
         return replace(classifier, precision="float32")
+
+    def _settle(self, classifier: Classifier) -> None:
+        try:
+            classifier.settled(lambda: self.models.lock)
+        finally:  # where it failed, another visitor's question tries again
+            self._trying.discard(classifier.model)
 
     def _model(self, source: str) -> Classifier:
         """The model, where it runs."""

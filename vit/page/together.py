@@ -87,17 +87,17 @@ class Together:
 
     def _most(self, model: ViT) -> int:
         """How many photos can go through a model in a turn; as many as there are cores before it has been timed."""
-        pace = self._paces.get(model)
-        return self._cores if pace is None else min(BATCH, max(self._cores, int(TURN / pace)))
+        return min(BATCH, max(self._cores, int(TURN / self._paces.get(model, TURN))))
 
     def _run(self, batch: list[Waiting]) -> None:
-        start = time.monotonic()
+        start = time.perf_counter()
         if len(batch) == 1:
             _answer(batch)
         else:
             size = min(PART, -(-len(batch) // self._cores))
             list(self._parts.map(_answer, [batch[first : first + size] for first in range(0, len(batch), size)]))
-        self._paces[batch[0].classifier.model] = (time.monotonic() - start) / len(batch)
+        if not any(one.answer.exception() for one in batch):
+            self._paces[batch[0].classifier.model] = max(1e-6, (time.perf_counter() - start) / len(batch))
 
 
 def _answer(part: list[Waiting]) -> None:

@@ -1,6 +1,6 @@
 // The address says what is shown, so that reload, Back and Forward work, and a link is the address.
 
-import { follow } from "./loading.js";
+import { follow, stopFollowing } from "./loading.js";
 import { prefix, returned, SETTINGS, words } from "./view.js";
 
 /** @import { Explained } from "./data/shown.js" */
@@ -40,6 +40,7 @@ export function keepAddress(context, put) {
 
   window.addEventListener("popstate", ({ state: kept }) => {
     clearTimeout(timer);
+    stopFollowing(context);
     const linked = new URLSearchParams(location.search);
     const state = /** @type {Explained} */ (store.get());
     const [example, model] = [linked.get("example"), linked.get("model")];

@@ -40,11 +40,17 @@ export async function follow(context, link) {
   if (store.get().following === link) store.set({ following: null });
 }
 
+/** What the last link named does not come any more. */
+export function stopFollowing(/** @type {Context} */ { store, ask }) {
+  if (!store.get().following) return;
+  cancelLoad(ask);
+  store.set({ following: null });
+}
+
 /** A photo was chosen while a link was followed, whose own must not replace it: of the link, the model is left. */
 export function followNoFurther(/** @type {Context} */ context, /** @type {string} */ chosen) {
   const { following } = context.store.get();
   if (!following?.example || following.example === chosen) return;
-  cancelLoad(context.ask);
-  context.store.set({ following: null });
+  stopFollowing(context);
   if (following.model) follow(context, { ...following, example: null });
 }

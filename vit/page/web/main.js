@@ -106,8 +106,8 @@ function dock(/** @type {string} */ slot) {
 
 /** Whether an example is shown, or with null a photo of one's own, and none other is on its way. */
 export function isShown(/** @type {string} */ slot, /** @type {string | null} */ example) {
-  const { coming, explanation } = explorers.get(slot)?.store.get() ?? {};
-  return !coming && explanation?.example === example;
+  const { coming, following, explanation } = explorers.get(slot)?.store.get() ?? {};
+  return !coming && !following?.example && explanation?.example === example;
 }
 
 /** A photo was chosen: it is shown at once, and what is old is dimmed; null where it came to nothing. */
@@ -193,7 +193,7 @@ function askForMore(/** @type {Context} */ { store, ask: { ask, read } }, /** @t
     try {
       const found = file && (await tensorsOf(file.url));
       if (found) store.set({ looks: new Map(store.get().looks).set(token, found) });
-      else if (store.get().token === token) store.set({ token: explanation.firstToken });
+      else if (store.get().token === token) store.set({ token: explanation.firstToken, left: null });
     } catch (error) {
       fail(/** @type {Error} */ (error));
     }

@@ -301,7 +301,7 @@ export function pin(/** @type {Store} */ store, /** @type {number} */ patch) {
 /** Settings as a link has them, those that it does not name as they are at first. */
 export function returned(/** @type {Explained} */ state, /** @type {URLSearchParams} */ linked) {
   const settings = Object.keys(SETTINGS).map((name) => [name, fitted(state.explanation, name, SETTINGS[name].initial)]);
-  return follow(linked, { ...state, ...Object.fromEntries(settings), left: null, hovered: null });
+  return follow(linked, { ...state, ...Object.fromEntries(settings), left: null, linked: null, hovered: null });
 }
 
 /** Back to the map that was left for a patch's look, else to the class token. */
