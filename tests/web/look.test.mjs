@@ -71,11 +71,11 @@ test("the story tells of clear ideas alone", () => {
   ];
   assert.equal(
     story(pole, hook, huevos, sure),
-    "Unclear up to layer 2, then huevos rancheros; this answer only in the last layer.",
+    "Unclear up to layer 2, then huevos rancheros; answered in the last layer.",
   );
-  assert.equal(story(pole, hook, pasta, sure), "Unclear up to layer 2; this answer from layer 3 on.");
-  assert.equal(story(pole, ["pasta", 0.1], pasta, sure), "Unclear up to layer 2; this answer from layer 3 on.");
-  assert.equal(story(huevos, pasta, sure), "First huevos rancheros; this answer from layer 2 on.");
+  assert.equal(story(pole, hook, pasta, sure), "Unclear up to layer 2; answered from layer 3 on.");
+  assert.equal(story(pole, ["pasta", 0.1], pasta, sure), "Unclear up to layer 2; answered from layer 3 on.");
+  assert.equal(story(huevos, pasta, sure), "First huevos rancheros; answered from layer 2 on.");
   assert.equal(story(pasta, sure), "Clear from the first layer on.");
   assert.equal(story(pole, hook), "Unclear in every layer.");
   assert.equal(story(), "");

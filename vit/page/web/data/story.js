@@ -43,8 +43,8 @@ export function storyText(/** @type {Explanation} */ { decided, layers }) {
     ...(clear > 0 ? [`unclear up to layer ${clear}`] : ["first"]),
     ...(ideas.size ? [`${clear > 0 ? "then " : ""}${[...ideas].join(", ")}`] : []),
   ];
-  const end = first === layers - 1 ? "only in the last layer" : `from layer ${first + 1} on`;
-  return capital(`${thought.join(clear > 0 ? ", " : " ")}; this answer ${end}.`);
+  const end = first === layers - 1 ? "in the last layer" : `from layer ${first + 1} on`;
+  return capital(`${thought.join(clear > 0 ? ", " : " ")}; answered ${end}.`);
 }
 
 const highest = (/** @type {Chapter} */ { shares }) => Math.max(...shares);
