@@ -25,7 +25,7 @@ MAY = {
     "finetune": "checkpoints classifier config explain extras familiarity hub kernels model photos processes registers",
     "spaces": "checkpoints hub photos",
     "page": "checkpoints classifier explain export hub model photos spaces turn",
-    "app": "checkpoints extras page photos spaces",
+    "app": "checkpoints extras memory page photos spaces",
     "__init__": "checkpoints classifier config explain hub model photos",
     "__main__": "app checkpoints classifier config explain export extras finetune hub many memory onnx_export "
     "photos precision processes spaces summary",

@@ -1,7 +1,9 @@
 """The page under load: photos in batches, what is kept of them, visitors who leave, and a server that dies."""
 
 import asyncio
+import os
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +23,7 @@ from vit.page import Models, build
 from vit.page.explorer import curves
 from vit.page.handlers import Handlers
 from vit.page.kept import Lately
-from vit.page.together import Together
+from vit.page.together import NICE, Together
 from vit.page.turns import Budget, Crowd, TurnError, Turns
 
 
@@ -89,6 +91,16 @@ def test_who_leaves_while_a_batch_runs_takes_no_other_answer_along(photos, monke
 
     assert asyncio.run(visit()) == [True, False, False, False, True]
     assert runs == [1, 4]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a thread's priority is its own on Linux alone")
+def test_what_computes_lets_those_go_first_who_talk_to_visitors():
+    def priority():
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    together, here = Together(Turns()), priority()
+    assert [pool.submit(priority).result() for pool in (together._opening, together._parts)] == [here + NICE] * 2
+    assert priority() == here
 
 
 @pytest.mark.parametrize("seconds, expected", [(0.001, 32), (0.06, 10), (5.0, 2)])

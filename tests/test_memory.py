@@ -1,7 +1,11 @@
+import gc
 import subprocess
 import sys
+import weakref
 
 import pytest
+
+from vit.memory import all_stays
 
 MEASURE = """
 import resource, sys, torch
@@ -46,3 +50,37 @@ print(before - resident())
 def test_what_was_kept_can_be_given_back():
     done = subprocess.run([sys.executable, "-c", GIVE_BACK], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 250  # of 320 MB
+
+
+class Thing:
+    pass
+
+
+@pytest.fixture
+def collector():
+    """Python's, as it was before."""
+    thresholds = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+    gc.enable()
+
+
+def test_no_garbage_is_looked_for_in_what_stays(collector):
+    with all_stays():
+        things = [Thing() for _ in range(1000)]
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert not any(isinstance(each, Thing) for each in gc.get_objects()) and len(things) == 1000
+    ring = Thing()
+    ring.self, gone = ring, weakref.ref(ring)
+    del ring
+    gc.collect()
+    assert gone() is None
+
+
+def test_garbage_is_looked_for_again_where_a_start_failed(collector):
+    frozen = gc.get_freeze_count()
+    with pytest.raises(ValueError), all_stays():
+        raise ValueError
+    assert gc.isenabled() and gc.get_freeze_count() == frozen

@@ -104,6 +104,7 @@ def test_the_command_serves_the_page_far_from_the_checkout(installed, tmp_path):
         components = httpx.get(f"{url}/config").json()["components"]
     shown = [example["name"] for each in components for example in each["props"].get("props", {}).get("examples", [])]
     assert sorted(shown) == sorted(Path(name).stem for name in files("examples") if name.endswith(".jpg"))
+    assert not list(installed.rglob("*.pyi"))  # which Gradio writes beside components, wherever they are installed
 
 
 @pytest.fixture(scope="module")

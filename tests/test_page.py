@@ -1,5 +1,6 @@
 """The page without a browser: its files, its models, its endpoints by the client library."""
 
+import inspect
 import io
 import json
 import os
@@ -11,6 +12,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import gradio as gr
 import httpx2 as httpx
 import numpy as np
 import pytest
@@ -34,6 +36,7 @@ from vit.page.kept import Kept
 from vit.page.models import KNOWN, knows, title
 from vit.page.photo import digests
 from vit.page.scripts import SCRIPTS, VERSION
+from vit.page.stubs import no_stubs
 from vit.photos.examples import example_photos
 from vit.photos.files import open_photo
 
@@ -446,3 +449,9 @@ def test_a_file_that_is_made_again_is_not_written_over():
         again = Path(keep(b"attention", "looks.safetensors").path)
         assert again == first and not again.samefile(f"/proc/self/fd/{on_its_way.fileno()}")
     assert first.read_bytes() == b"attention" and [*first.parent.iterdir()] == [first]
+
+
+def test_components_are_known_by_their_files_again_after_the_page_was_imported():
+    assert inspect.getfile(gr.HTML) == str(Path(gr.__file__).parent / "components" / "html.py")
+    with no_stubs(), pytest.raises(OSError):
+        inspect.getfile(gr.HTML)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import socket
 from importlib.util import find_spec
 
 from .checkpoints import DEFAULT, load
 from .extras import needs
+from .memory import all_stays
 from .photos.examples import example_photos
 
 QUEUED = 128  # requests that Gradio holds in all: a bound for what never waits for a model
@@ -58,20 +58,20 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> arg
 def _app(options: argparse.Namespace) -> int:
     """Serve ViT Explorer, a page to open in a browser."""
     needs("page")
-    from .page import Models, build, launch_options
-    from .spaces.zero_gpu import ON_ZERO_GPU, device
+    with all_stays():
+        from .page import Models, build, launch_options
+        from .spaces.zero_gpu import ON_ZERO_GPU, device
 
-    if options.mcp and find_spec("mcp") is None:
-        raise ValueError("--mcp needs one more package: run pip install 'gradio[mcp]'.")
-    _check_free(options.host, options.port)  # before the model: a port in use is soon told
-    print(f"Loading {options.model} …", flush=True)
-    # ZeroGPU runs each prediction in a process of its own, where nothing faster would be kept.
-    classifier = load(options.model, precision="float32" if ON_ZERO_GPU else options.precision)
-    classifier.model.to(device())
-    print(f"Open http://{options.host}:{options.port} in a browser; Ctrl + C ends it.", flush=True)
-    models = Models(classifier, options.any_model, options.only_model)
-    page = build(models, example_photos(), options.title).queue(max_size=QUEUED)
-    gc.freeze()  # what is here stays: looking for garbage in it took 15 % of the time under load
+        if options.mcp and find_spec("mcp") is None:
+            raise ValueError("--mcp needs one more package: run pip install 'gradio[mcp]'.")
+        _check_free(options.host, options.port)  # before the model: a port in use is soon told
+        print(f"Loading {options.model} …", flush=True)
+        # ZeroGPU runs each prediction in a process of its own, where nothing faster would be kept.
+        classifier = load(options.model, precision="float32" if ON_ZERO_GPU else options.precision)
+        classifier.model.to(device())
+        print(f"Open http://{options.host}:{options.port} in a browser; Ctrl + C ends it.", flush=True)
+        models = Models(classifier, options.any_model, options.only_model)
+        page = build(models, example_photos(), options.title).queue(max_size=QUEUED)
     page.launch(
         server_name=options.host, server_port=options.port, mcp_server=options.mcp, quiet=True, **launch_options()
     )

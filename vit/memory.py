@@ -1,4 +1,4 @@
-"""Memory: how much there is, and keeping what was freed, for speed.
+"""Memory: how much there is, and keeping what was freed, or what stays, for speed.
 
 glibc hands large blocks back to the system as soon as they are free, and each forward pass must have them mapped and
 zeroed again, page by page. A process whose work is to run the model does better to keep them: see `benchmarks/model`.
@@ -7,8 +7,10 @@ zeroed again, page by page. A process whose work is to run the model does better
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # from malloc.h
@@ -28,6 +30,21 @@ def keep_freed_memory() -> bool:
         return False
     settings = {M_MMAP_THRESHOLD: 64 * MEGABYTE, M_TRIM_THRESHOLD: 512 * MEGABYTE, M_ARENA_MAX: 1}
     return all(mallopt(name, value) == 1 for name, value in settings.items())
+
+
+@contextmanager
+def all_stays() -> Iterator[None]:
+    """What is made inside stays: no garbage is looked for in it, now or later. For programs to use as they start.
+
+    Afterwards it is looked for less often than Python does, which takes a visitor's time and holds up all others.
+    """
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+        gc.set_threshold(10_000, 10, 10)
+    finally:
+        gc.enable()
 
 
 def available() -> int | None:

@@ -8,8 +8,11 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read when gradio i
 os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))
 os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
 
-from .layout import launch_options
-from .models import Models
-from .wiring import build
+from .stubs import no_stubs
+
+with no_stubs():
+    from .layout import launch_options
+    from .models import Models
+    from .wiring import build
 
 __all__ = ["Models", "build", "launch_options"]

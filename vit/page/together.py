@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +23,7 @@ from .turns import Turns
 BATCH = 32  # photos at most
 TURN = 0.6  # seconds that a batch is to take: others want the model, too
 PART = 8  # photos that a core takes at a time
+NICE = 6  # what opens photos and runs the model lets those go first who talk to visitors; meanwhile batches fill
 
 
 @dataclass(eq=False)
@@ -129,3 +132,5 @@ def one_core_each(count: int) -> ThreadPoolExecutor:
 def _use_one_core() -> None:
     torch.get_num_threads()  # a thread's first call gives it the others' number: so not after this
     torch.set_num_threads(1)
+    if sys.platform == "linux":  # where this is the thread's own, not the whole process's
+        os.nice(NICE)

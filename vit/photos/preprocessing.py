@@ -48,7 +48,8 @@ class Preprocessing:
         pixels = to_tensor(self.view(photo))  # 3, height, width
         mean, std = (torch.tensor(values)[:, None, None] for values in (self.mean, self.std))
         # A plain division: multiplying by 1/255 differs from what others compute in the last bit.
-        return (pixels.to(torch.float32) / 255).sub_(mean).div_(std)
+        # And one colour after the other from here on, as models read them.
+        return (pixels.to(torch.float32, memory_format=torch.contiguous_format) / 255).sub_(mean).div_(std)
 
     def view(self, photo: Photo) -> Image.Image:
         """What the model sees of the photo, as a picture."""
