@@ -94,12 +94,13 @@ def test_who_leaves_while_a_batch_runs_takes_no_other_answer_along(photos, monke
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a thread's priority is its own on Linux alone")
-def test_what_computes_lets_those_go_first_who_talk_to_visitors():
+def test_what_runs_batches_lets_those_go_first_who_talk_to_visitors():
     def priority():
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
     together, here = Together(Turns()), priority()
-    assert [pool.submit(priority).result() for pool in (together._opening, together._parts)] == [here + NICE] * 2
+    assert [together._parts.submit(priority).result() for _ in range(4)] == [here + NICE] * 4
+    assert together._opening.submit(priority).result() == together._runner.submit(priority).result() == here
     assert priority() == here
 
 

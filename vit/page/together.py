@@ -23,7 +23,7 @@ from .turns import Turns
 BATCH = 32  # photos at most
 TURN = 0.6  # seconds that a batch is to take: others want the model, too
 PART = 8  # photos that a core takes at a time
-NICE = 6  # what opens photos and runs the model lets those go first who talk to visitors; meanwhile batches fill
+NICE = 6  # what runs batches lets those go first who talk to visitors: meanwhile the next one fills
 
 
 @dataclass(eq=False)
@@ -53,7 +53,7 @@ class Together:
         self._turns = turns
         self._opening = one_core_each(1)  # strangers' photos one by one: each may be large
         self._cores = torch.get_num_threads()
-        self._parts = one_core_each(self._cores)
+        self._parts = one_core_each(self._cores, NICE)
         self._runner = ThreadPoolExecutor(1)
         self._changing = Lock()
         self._waiting: list[Waiting] = []
@@ -119,18 +119,18 @@ def _open(classifier: Classifier, photo: str, left: Callable[[], bool]) -> Waiti
     return Waiting(classifier, classifier.image(open_upload(photo)), left)
 
 
-def one_core_each(count: int) -> ThreadPoolExecutor:
+def one_core_each(count: int, nice: int = 0) -> ThreadPoolExecutor:
     """Threads in which torch uses one core; in others, those to come too, as many as before."""
     cores, started = torch.get_num_threads(), Barrier(count)
-    pool = ThreadPoolExecutor(count, initializer=_use_one_core)
+    pool = ThreadPoolExecutor(count, initializer=_use_one_core, initargs=(nice,))
     for _ in pool.map(lambda _: started.wait(), range(count)):
         pass
     torch.set_num_threads(cores)
     return pool
 
 
-def _use_one_core() -> None:
+def _use_one_core(nice: int) -> None:
     torch.get_num_threads()  # a thread's first call gives it the others' number: so not after this
     torch.set_num_threads(1)
     if sys.platform == "linux":  # where this is the thread's own, not the whole process's
-        os.nice(NICE)
+        os.nice(nice)
