@@ -8,7 +8,7 @@ import sys
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if __name__ == "__main__":
-    gc.disable()  # until the page is served, see `all_stays`: this is before torch is imported
+    gc.disable()  # as `all_stays` does until the page is built: torch is imported before that
     from vit.__main__ import main
 
     sys.exit(main(["app", *sys.argv[1:]]))

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from .load import ROOT, answers, crowd, distinct_photos, free_port, server
+from .load import ROOT, SETTLING, answers, crowd, distinct_photos, free_port, server
 from .report import Table
 
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin")
@@ -63,11 +63,13 @@ def measure(visitors: int = 50, each: int = 10) -> Table:
         found = {}
         with server("app.py") as (url, _):
             crowd(url, photos[:2], expected[:2], 1)  # warm
+            time.sleep(SETTLING)
             found["one process"] = crowd(url, photos, expected, visitors)
         shared = {"GRADIO_TEMP_DIR": str(folder / "files"), "OMP_NUM_THREADS": str(max(1, cores // 2))}
         with server("app.py", **shared) as (one, _), server("app.py", **shared) as (other, _):
             for url in (one, other):
                 crowd(url, photos[:2], expected[:2], 1)
+            time.sleep(SETTLING)
             with behind_nginx((one, other), folder) as url:
                 found["two behind nginx"] = crowd(url, photos, expected, visitors)
     for title, load in found.items():

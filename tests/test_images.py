@@ -65,7 +65,7 @@ def test_the_same_bytes_as_timm(name, crop_mode, photos, tmp_path):
     ours = vit.load(tmp_path).preprocessing
     theirs = timm.data.create_transform(**timm.data.resolve_data_config({}, model=model))
     for photo in photos:
-        assert torch.equal(ours(photo), theirs(photo))
+        assert torch.equal(ours(photo), theirs(photo)) and ours(photo).is_contiguous()
 
 
 def test_a_bare_timm_file_is_prepared_as_timm_does(photos, tmp_path):
@@ -76,7 +76,7 @@ def test_a_bare_timm_file_is_prepared_as_timm_does(photos, tmp_path):
         **timm.data.resolve_data_config({}, pretrained_cfg=timm.get_pretrained_cfg("vit_tiny_patch16_224").to_dict())
     )
     for photo in photos:
-        assert torch.equal(ours(photo), theirs(photo))
+        assert torch.equal(ours(photo), theirs(photo)) and ours(photo).is_contiguous()
 
 
 @pytest.mark.parametrize("file_name", ["vit_b_16-c867db91.pth", "vit_b_16_lc_swag-4e70ced5.pth", "any_other_name.pth"])

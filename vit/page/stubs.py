@@ -1,7 +1,8 @@
-"""Importing Gradio without the stubs that it writes for editors.
+"""Importing Gradio without the stubs of components that it writes for editors.
 
 For each component's class Gradio parses the source again and writes a `.pyi` file beside it, at every start: that is
-four tenths of the time that its import takes, and files in folders of others. It writes none where a class has no file.
+four tenths of the time that its import takes, and files in folders of others. It writes none where a class has no file:
+`create_or_modify_pyi` takes the OSError for that, and so does `get_component_class_id`, which names a class instead.
 """
 
 from __future__ import annotations

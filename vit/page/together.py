@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Barrier, Lock
 from weakref import WeakKeyDictionary
@@ -23,7 +24,7 @@ from .turns import Turns
 BATCH = 32  # photos at most
 TURN = 0.6  # seconds that a batch is to take: others want the model, too
 PART = 8  # photos that a core takes at a time
-NICE = 6  # what runs batches lets those go first who talk to visitors: meanwhile the next one fills
+NICE = 6  # on Linux, what runs batches lets those go first who talk to visitors: meanwhile the next one fills
 
 
 @dataclass(eq=False)
@@ -133,4 +134,5 @@ def _use_one_core(nice: int) -> None:
     torch.get_num_threads()  # a thread's first call gives it the others' number: so not after this
     torch.set_num_threads(1)
     if sys.platform == "linux":  # where this is the thread's own, not the whole process's
-        os.nice(nice)
+        with suppress(OSError):  # of hosts that forbid it
+            os.nice(nice)
