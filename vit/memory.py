@@ -36,8 +36,8 @@ def keep_freed_memory() -> bool:
 def all_stays() -> Iterator[None]:
     """What is made inside stays: no garbage is looked for in it, now or later. For programs to use as they start.
 
-    In what comes afterwards it is looked for less often than by default, as that holds up all threads: together with what
-    stays, it took 15 % of the time under load.
+    In what comes afterwards it is looked for less often than by default, as that holds up all threads: together with
+    what stays, it took 15 % of the time under load.
     """
     gc.disable()
     try:
